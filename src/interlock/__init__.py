@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from interlock.core.outcome import Answered, Finished, Proceed, Refused, Waiting
     from interlock.presenters.model_message import refusal_message, to_model_message
     from interlock.runtime.functions import tool
+    from interlock.sdk.backend import ApprovalDecision, ApprovalRecord, ApprovalStats
     from interlock.sdk.interlock import Interlock
 
 _EXPORTS = {
@@ -46,6 +47,7 @@ _EXPORTS = {
     "core.outcome": ("Answered", "Finished", "Proceed", "Refused", "Waiting"),
     "presenters.model_message": ("refusal_message", "to_model_message"),
     "runtime.functions": ("tool",),
+    "sdk.backend": ("ApprovalDecision", "ApprovalRecord", "ApprovalStats"),
     "sdk.interlock": ("Interlock",),
 }
 
@@ -53,6 +55,9 @@ __version__ = "0.1.0"
 __all__ = [  # noqa: PLE0604, RUF100  loaded on first use, so that importing core does not load the rest
     "Acknowledgement",
     "Answered",
+    "ApprovalDecision",
+    "ApprovalRecord",
+    "ApprovalStats",
     "Approve",
     "CallAnswered",
     "CallFailed",

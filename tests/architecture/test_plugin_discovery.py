@@ -6,7 +6,7 @@ from pkgutil import iter_modules
 
 from interlock.chat import tools
 from interlock.chat.tool_registry import _modules
-from interlock.notify.channel import CHANNEL_KINDS, load_channel_module
+from interlock.notify.channel import CHANNEL_KINDS, load_channel_type
 from interlock.server import protocols
 
 CHANNELS = ("apprise", "email", "inngest", "pagerduty", "restate", "slack", "teams", "temporal", "webhook")
@@ -16,7 +16,7 @@ PROTOCOLS = ("ag_ui", "agent_inbox", "ai_sdk", "humanlayer")
 
 def test_every_channel_is_found() -> None:
     assert CHANNEL_KINDS == CHANNELS
-    assert all(hasattr(load_channel_module(kind), "connect") for kind in CHANNEL_KINDS)
+    assert all(hasattr(load_channel_type(kind), "connect") for kind in CHANNEL_KINDS)
 
 
 def test_every_pack_is_found() -> None:

@@ -6,10 +6,10 @@ import base64
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from interlock.testing.channels import ERROR_TEXT, FakeService
 from tests.fakes import slack as slack_fake
 from tests.fakes.apprise_services import ntfy
 from tests.fakes.http_receiver import ReceivedRequest, Receiver, Response, run_receiver
@@ -17,25 +17,6 @@ from tests.fakes.mail_server import PASSWORD, Mail, assert_valid_mime, mail_serv
 from tests.fakes.pagerduty import pagerduty as pagerduty_standin
 from tests.fakes.teams import teams as teams_standin
 from tests.support import Clock
-
-ERROR_TEXT = "what the other side said and nobody is to repeat"
-
-
-@dataclass
-class FakeService:
-    """A running fake. `secrets` are in its settings and may appear nowhere else.
-
-    `said` gives all texts of what arrived, `refused` what the fake would not take, `fail` breaks it or repairs it.
-    `ids` are what tells one message from another there; None where the service knows nothing of the kind.
-    """
-
-    settings: dict[str, object]
-    received_texts: Callable[[], Sequence[str]]
-    refusals: Callable[[], Sequence[str]]
-    fail: Callable[[bool], None]
-    ids: Callable[[], Sequence[str]] | None = None
-    secrets: Sequence[str] = field(default=())
-
 
 Start = Callable[[Path, Clock], AbstractAsyncContextManager[FakeService]]
 
@@ -95,7 +76,14 @@ async def slack(_: Path, clock: Clock) -> AsyncIterator[FakeService]:
     async with slack_fake.run_slack(fake):
         said = lambda: [text for request in fake.requests for text in texts(request.body)]  # noqa: E731
         refused = lambda: [each for each in fake.refusals if each != ERROR_TEXT]  # noqa: E731
-        yield FakeService({**settings, "url": f"{fake.url}/api/"}, said, refused, fail, ids, secrets)
+        yield FakeService(
+            settings={**settings, "url": f"{fake.url}/api/"},
+            received_texts=said,
+            refusals=refused,
+            fail=fail,
+            ids=ids,
+            secrets=secrets,
+        )
 
 
 @asynccontextmanager
@@ -110,7 +98,14 @@ async def email(folder: Path, _: Clock) -> AsyncIterator[FakeService]:
             fake.overrides = {"DATA": f"451 {ERROR_TEXT}"} if broken else {}
 
         ids = lambda: [str(mail.parsed["Message-ID"]) for mail in fake.accepted]  # noqa: E731
-        yield FakeService(fake.settings(), said, lambda: list(_mime_defects(fake.accepted)), fail, ids, (PASSWORD,))
+        yield FakeService(
+            settings=fake.settings(),
+            received_texts=said,
+            refusals=lambda: list(_mime_defects(fake.accepted)),
+            fail=fail,
+            ids=ids,
+            secrets=(PASSWORD,),
+        )
 
 
 FAKE_SERVICES: dict[str, Start] = {
@@ -145,12 +140,12 @@ def _fake_service(
         fake.override = Response(500, {}, ERROR_TEXT.encode()) if broken else None
 
     return FakeService(
-        settings,
-        lambda: _received_texts(fake),
-        lambda: [each for each in fake.refused if each != ERROR_TEXT],
-        fail,
-        None if name is None else lambda: [name(heard) for heard in fake.requests],
-        secrets,
+        settings=settings,
+        received_texts=lambda: _received_texts(fake),
+        refusals=lambda: [each for each in fake.refused if each != ERROR_TEXT],
+        fail=fail,
+        ids=None if name is None else lambda: [name(heard) for heard in fake.requests],
+        secrets=secrets,
     )
 
 

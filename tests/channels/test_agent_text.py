@@ -12,7 +12,7 @@ from interlock.notify.channels.email import approval_mail, to_html, to_plain_tex
 from interlock.notify.channels.pagerduty import _details
 from interlock.notify.channels.teams import _envelope
 from interlock.notify.channels.webhook import _card_details
-from tests.channels.messages import make_notification, make_view
+from interlock.testing.channels import make_notification, make_view
 
 DESCRIPTION, PREVIEW = "Look at the weather", "It will be sunny"
 MARKS = ("The agent's description, unverified", "The agent's preview, unverified")

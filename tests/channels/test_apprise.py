@@ -17,7 +17,7 @@ from interlock.net.ssrf import EgressPolicy
 from interlock.notify.apprise_process import AppriseJob, make_audit_hook
 from interlock.notify.channel import Channel, ChannelContext, DeliveryDelayed, InboundChannel, open_channel
 from interlock.notify.channels import apprise
-from tests.channels.messages import HOSTILE, LINK, make_notification, make_view
+from interlock.testing.channels import HOSTILE, LINK, make_notification, make_view
 from tests.fakes.apprise_services import discord, ntfy
 from tests.fakes.http_receiver import FAILURES, Receiver, run_receiver
 

@@ -138,7 +138,7 @@ async def test_an_address_that_is_none_is_said_and_not_tried(server: MailServer,
         ({"user": ""}, "user and password must be set together"),
         ({"ca_file": "/nowhere.pem"}, "ca_file cannot be read"),
         ({"codes": "no"}, "codes is true or false"),
-        ({"hots": "x"}, "did you mean host?"),
+        ({"hots": "x"}, 'did you mean "host"'),
     ],
 )
 def test_settings_that_cannot_be_right_are_said_at_the_start(

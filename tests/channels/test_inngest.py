@@ -21,7 +21,7 @@ from interlock.notify.channel import (
     open_channel,
 )
 from interlock.notify.channels.inngest import InngestChannel as Kind
-from tests.channels.messages import END_STATUSES, HOSTILE, PURPOSES, make_notification, make_view
+from interlock.testing.channels import END_STATUSES, HOSTILE, PURPOSES, make_notification, make_view
 from tests.fakes.http_receiver import Receiver, Response, run_receiver
 
 KEY = "planted key/with a slash"
@@ -121,7 +121,7 @@ async def test_server_that_is_down_is_retried() -> None:
         ({"event_key": KEY, "url": "https://inn.gs/e/mine"}, "the address alone"),
         ({"event_key": KEY, "url": "https://inn.gs?x=1"}, "the address alone"),
         ({"event_key": KEY, "allow_private": "yes"}, "true or false"),
-        ({"event_key": KEY, "urls": "x"}, "did you mean url"),
+        ({"event_key": KEY, "urls": "x"}, 'did you mean "url"'),
     ],
 )
 def test_settings_that_cannot_be_right_are_refused_in_words(settings: dict[str, object], words: str) -> None:  # R26

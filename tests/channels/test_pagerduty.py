@@ -23,8 +23,8 @@ from interlock.notify.channel import (
     open_channel,
 )
 from interlock.notify.channels import pagerduty as channel
+from interlock.testing.channels import END_STATUSES, HOSTILE, make_notification, make_view
 from tests.channels.configured_channels import ConfiguredChannels
-from tests.channels.messages import END_STATUSES, HOSTILE, make_notification, make_view
 from tests.fakes.http_receiver import FAILURES
 from tests.fakes.pagerduty import MAX_BYTES, PagerDuty, pagerduty
 from tests.support import BOB, Clock, approve, propose_pending

@@ -18,7 +18,7 @@ from interlock.notify.channel import (
     DeliveryRejected,
     open_channel,
 )
-from tests.channels.messages import PURPOSES, make_notification, make_view
+from interlock.testing.channels import PURPOSES, make_notification, make_view
 from tests.fakes.http_receiver import Receiver, Response, run_receiver
 
 AWAKEABLE = "sign_18UoWG2NgNvYuk-7hK2KnIZ99GaOtl8DDAAAAEQ"
@@ -130,7 +130,7 @@ async def test_ingress_that_is_down_is_retried(workflows: Channel, ingress: Rece
         ({"url": "http://restate.example"}, "https://"),
         ({"url": "https://restate.example", "key": 7}, "key is not a text"),
         ({"url": "https://restate.example", "allow_private": "yes"}, "true or false"),
-        ({"url": "https://restate.example", "keys": "x"}, "did you mean key"),
+        ({"url": "https://restate.example", "keys": "x"}, 'did you mean "key"'),
         ({"url": "nonsense"}, "url"),
     ],
 )

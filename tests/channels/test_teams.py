@@ -12,7 +12,7 @@ from microsoft_teams.cards import AdaptiveCard, TextBlock
 from interlock.core.errors import Misconfigured
 from interlock.core.notify.delivery import Purpose
 from interlock.notify.channel import Channel, ChannelContext, DeliveryDelayed, InboundChannel, open_channel
-from tests.channels.messages import HOSTILE, LINK, make_notification, make_view
+from interlock.testing.channels import HOSTILE, LINK, make_notification, make_view
 from tests.fakes.http_receiver import FAILURES
 from tests.fakes.teams import CARD, MAX_BYTES, Teams, teams, texts
 

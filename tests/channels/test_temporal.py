@@ -27,7 +27,7 @@ from interlock.notify.channel import (
 from interlock.notify.channels.temporal import TemporalChannel as Kind
 from interlock.notify.service import build_notification_service
 from interlock.server.logs import JsonLogger
-from tests.channels.messages import PURPOSES, make_notification, make_view
+from interlock.testing.channels import PURPOSES, make_notification, make_view
 from tests.fakes.temporal import SignalFailure, Temporal, temporal
 from tests.support import Clock, approve, propose_pending
 
@@ -162,7 +162,7 @@ async def test_a_test_asks_for_the_namespace_and_signals_nobody(fake: Temporal, 
         ({"target": "t:7233", "tls": 1}, "true or false"),
         ({"target": "t:7233", "tls": False, "api_key": "planted"}, "need tls: true"),
         ({"target": "t:7233", "ca": "/planted/file"}, "a file that can be read"),
-        ({"target": "t:7233", "namespaces": "x"}, "did you mean namespace"),
+        ({"target": "t:7233", "namespaces": "x"}, 'did you mean "namespace"'),
     ],
 )
 def test_settings_that_cannot_be_right_are_refused_in_words(settings: dict[str, object], words: str) -> None:  # R26

@@ -27,7 +27,7 @@ from interlock.notify.channel import (
 )
 from interlock.notify.channels import webhook
 from interlock.notify.channels.webhook import WebhookSigner
-from tests.channels.messages import make_notification, make_view
+from interlock.testing.channels import make_notification, make_view
 from tests.fakes.http_receiver import FAILURES, Receiver, run_receiver
 from tests.support import START
 
@@ -188,7 +188,7 @@ async def test_an_address_that_becomes_private_is_refused(receiver: Receiver) ->
         ({"full": "yes"}, "true or false"),
         ({"acts_as": 7}, "acts_as"),
         ({"allow_private": "yes"}, "true or false"),
-        ({"sekret": "x"}, "did you mean secret"),
+        ({"sekret": "x"}, 'did you mean "secret"'),
     ],
 )
 def test_settings_that_cannot_be_right_are_refused_with_a_sentence(settings: Mapping[str, object], words: str) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -18,7 +20,10 @@ from tests.frameworks.framework_program import find_python
 from tests.interlock_server import run_server
 from tests.journeys.shell import TIMEOUT, Shell
 
-EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.py"))
+REPOSITORY = Path(__file__).resolve().parents[2]
+EXAMPLES = sorted((REPOSITORY / "examples").glob("*.py"))
+COMPANY = REPOSITORY / "examples" / "mycompany"
+DOCS = REPOSITORY / "docs"
 PEOPLE = ("carol", "dave")
 SHORT = ("01_quickstart", "04_ask_a_person")
 
@@ -48,6 +53,40 @@ def test_the_example_runs_with_a_person_at_the_command_line(example: Path, shell
     statuses = {item["status"] for item in shell("approvals", "list", "--status", "all", "--json").json["items"]}
     assert statuses <= {"succeeded", "responded"}, printed
     assert shell("audit", "verify").out.startswith("valid: ")
+
+
+@pytest.mark.smoke
+def test_the_suite_of_the_example_company_passes(tmp_path: Path) -> None:  # R25, R36
+    """Its channel by the contract, and its agent by its own tests, as its developers run them: with pytest alone."""
+    company = shutil.copytree(COMPANY, tmp_path / COMPANY.name)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "interlock.testing", "-p", "no:cacheprovider", "-W", "error", company],
+        cwd=tmp_path,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"\d\d passed", done.stdout)
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("name", ["channels/your-own.md", "testing.md"])
+def test_the_programs_of_a_page_are_those_that_are_run(name: str) -> None:
+    """Line for line, regardless of indentation; a line of three dots leaves the rest out."""
+    there = [code_lines(path.read_text()) for path in COMPANY.glob("*.py")]
+    programs = re.findall(r"^```python\n(.*?)^```", (DOCS / name).read_text(), re.MULTILINE | re.DOTALL)
+    own = [program for program in programs if "TestInterlock(" not in program]  # one that needs no pytest
+    missing = [program for program in own if not any(code_lines(program) in text for text in there)]
+    assert own
+    assert missing == []
+
+
+def code_lines(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines()]
+    return "\n".join(line for line in lines if line and line != "...")
 
 
 def interpreter(example: Path) -> Path:

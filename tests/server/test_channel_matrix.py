@@ -1,16 +1,18 @@
 """Every kind of channel that people answer through, in two workspaces: each decides in its own alone.
 
 Both workspaces have channels of the same names with secrets of their own. A kind that is added and can answer wants a
-line in `SIGNED`.
+line in `SIGNED`. The pager is a class from outside, of the examples.
 """
 
 from __future__ import annotations
 
 import base64
+import hmac
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import NamedTuple, get_type_hints
 from urllib.parse import urlencode
 
@@ -20,7 +22,7 @@ from standardwebhooks import Webhook as Standard
 from interlock.app.bootstrap import AppServices
 from interlock.config.models import ChannelSettings, Settings, WorkspaceSettings
 from interlock.core.notify.delivery import DeliveryTarget, new_delivery
-from interlock.notify.channel import CHANNEL_KINDS, load_channel_module
+from interlock.notify.channel import CHANNEL_KINDS, load_channel_type
 from interlock.server.middleware import RequestMiddleware
 from interlock.server.state import ServerState
 from tests.fakes.slack import sign
@@ -35,6 +37,7 @@ SECRETS = {
     THEIRS: f"whsec_{base64.b64encode(bytes([2]) * 32).decode()}",
 }
 NOWHERE = {"url": "http://127.66.66.66/", "allow_private": True}
+EXAMPLES = Path(__file__).parents[2] / "examples"
 USER = "T1/U1"  # bob of both workspaces, as both Slacks know him
 
 
@@ -72,12 +75,15 @@ class ChannelWorkspaces:
 
 
 @pytest.fixture
-def settings() -> Settings:
+def settings(monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+
     def channels(workspace: str) -> dict[str, ChannelSettings]:
         secret = SECRETS[workspace]
         hook = {**NOWHERE, "secret": secret, "acts_as": "bob"}
         return {
             "webhook": ChannelSettings("webhook", hook),
+            "pager": ChannelSettings("mycompany.pager:Pager", hook),
             "slack": ChannelSettings("slack", {**NOWHERE, "token": "xoxb-1", "signing_secret": secret}),
         }
 
@@ -107,6 +113,14 @@ def by_webhook_with_workspace(secret: str, about: AnswerTarget, at: int) -> tupl
     return _standard(secret, {**body, "workspace": about.workspace}, f"w{about.approval_id}", at)
 
 
+def by_pager(secret: str, about: AnswerTarget, at: int) -> tuple[Mapping[str, str], bytes]:
+    body = {"approval_id": about.approval_id, "decision": {"kind": "approve", "args_sha256": about.digest}}
+    content, stamp = json.dumps(body).encode(), str(at)
+    proof = hmac.new(secret.encode(), stamp.encode() + b"." + content, "sha256").hexdigest()
+    headers = {"pager-time": stamp, "pager-signature": proof, "content-type": "application/json"}
+    return headers, content
+
+
 def by_slack(secret: str, about: AnswerTarget, at: int) -> tuple[Mapping[str, str], bytes]:
     value = f"{about.workspace}.{about.delivery_id} {about.digest}"
     payload = {
@@ -133,7 +147,8 @@ SIGNED: dict[str, tuple[Sign, ...]] = {
     "slack": (by_slack,),
     "webhook": (by_webhook, by_webhook_with_workspace),
 }
-KINDS_AND_SIGNERS = [(kind, sign) for kind, ways in SIGNED.items() for sign in ways]
+FROM_OUTSIDE: list[tuple[str, Sign]] = [("pager", by_pager)]
+KINDS_AND_SIGNERS = [*((kind, sign) for kind, ways in SIGNED.items() for sign in ways), *FROM_OUTSIDE]
 
 
 def addresses(workspace: str, channel: str) -> list[str]:
@@ -142,7 +157,7 @@ def addresses(workspace: str, channel: str) -> list[str]:
 
 
 def test_every_kind_that_can_answer_is_in_the_matrix() -> None:
-    made = {kind: get_type_hints(load_channel_module(kind).connect)["return"] for kind in CHANNEL_KINDS}
+    made = {kind: get_type_hints(load_channel_type(kind).connect)["return"] for kind in CHANNEL_KINDS}
     able = {kind for kind, channel in made.items() if hasattr(channel, "answer")}
     assert able == set(SIGNED)
 

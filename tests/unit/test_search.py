@@ -49,7 +49,7 @@ def index_finds(stored: Stored, **filters: Any) -> bool:
     words = search_document(stored).split(" ")
     return (
         set(wanted.words) <= set(words)
-        and (not wanted.any_of or not set(wanted.any_of).isdisjoint(words))
+        and all(not set(group).isdisjoint(words) for group in wanted.any_of)
         and any(word.startswith(wanted.prefix) for word in words if not word.startswith(EXACT_TERM_PREFIX))
     )
 
@@ -242,6 +242,18 @@ def test_a_filter_compares_single_values_only(value: object) -> None:
 def test_a_value_that_is_not_json_is_refused() -> None:
     with pytest.raises(InvalidRequest):
         make_search_terms("default", ApprovalQuery(arguments=(("to", float("nan")),)))
+
+
+def test_a_call_belongs_to_one_of_the_owners_that_are_asked_for() -> None:  # R18 R66
+    stored = pending_with_payload()
+    subject = stored.approval.subject._replace(owner="key:k1")
+    owned = stored._replace(approval=replace(stored.approval, subject=subject))
+    mine, others = frozenset({"key:k1", "agent:a"}), frozenset({"agent:a"})
+    assert needs_text_search(ApprovalQuery(owners=mine))
+    assert assert_both_find(owned, owners=mine, statuses=("pending", "failed"))
+    assert not assert_both_find(owned, owners=mine, statuses=("failed",))
+    assert not assert_both_find(owned, owners=others)
+    assert not assert_both_find(stored, owners=mine)  # of a program with the database, which belongs to no key
 
 
 def test_a_name_that_no_call_can_have_meets_nothing() -> None:

@@ -41,6 +41,8 @@ from interlock.core.policy import claims
 from interlock.core.policy.claims import FillTerms, Judgement
 from interlock.core.policy.policy import SHORT_ARGS, Allow, Ask, Deny, Policy, Verdict
 from interlock.core.ports import (
+    ApprovalPage,
+    ApprovalQuery,
     Clock,
     ConditionCompiler,
     IsRunnerDead,
@@ -92,6 +94,7 @@ class Gate:
         self._is_dead = is_dead
         self._check_run: Callable[[ToolCall], None] = _accept_any_run
         self._require_visible: Callable[[Approval], Approval] = _accept_any_call
+        self._owners: frozenset[str] = frozenset()
         self._fence: int | None = None
         self._masks_reports = False
         self._late = asyncio.Lock()
@@ -110,6 +113,7 @@ class Gate:
         gate._check_run, gate._require_visible = _check_external_run, _require_external
         if owners is not None:
             gate._require_visible, gate._masks_reports = lambda approval: _require_owner(approval, owners), True
+            gate._owners = owners
         return gate
 
     def with_fence(self, fence: int) -> Gate:
@@ -373,6 +377,18 @@ class Gate:
             discussion.MAX_QUESTION,
             lambda approval, moment, said: discussion.agent_comment(approval, said, actor, moment),
         )
+
+    async def list_calls(self, workspace: str, query: ApprovalQuery) -> ApprovalPage:
+        """Calls of the owners that this gate is for, the newest first; a gate without owners lists none."""
+        if not self._owners:
+            raise Forbidden("Only the calls of an agent's own key are listed here.")
+        page = await self._store.list(workspace, replace(query, owners=self._owners))
+        return self.in_force.defer_page(page, self._clock())
+
+    async def show_call(self, workspace: str, approval_id: str) -> Stored:
+        stored = await self._store.get(workspace, approval_id)
+        approval = self.in_force.defer_approval(self._require_visible(stored.approval), self._clock())
+        return stored._replace(approval=approval)
 
     async def find_approval(self, workspace: str, run_id: str, call_id: str) -> Approval | None:
         """The approval of a call, if people were asked about it or it was allowed as a write."""

@@ -17,10 +17,12 @@ from interlock.chat.tool_registry import known_tools
 from interlock.config.agents import find_agent_warnings
 from interlock.config.models import (
     PACK_SETTINGS,
+    ChannelSettings,
     McpServerSettings,
     ServerSettings,
     Settings,
     StorageSettings,
+    is_secret_name,
     is_secure_url,
 )
 from interlock.core.approval.vote import DECIDING_ROLES
@@ -38,7 +40,7 @@ from interlock.core.notify.routing import (
 )
 from interlock.core.policy.policy import Policy, Rule
 from interlock.core.ports import AgentVersion, User
-from interlock.notify.channel import ChannelContext, open_channel
+from interlock.notify.channel import CHANNEL_KINDS, ChannelContext, open_channel
 from interlock.notify.workspace_channels import make_routes, open_workspace_channels
 from interlock.presenters.text import join_or_none, pluralize
 from interlock.storage.engine.metrics import CheckResult
@@ -120,7 +122,7 @@ def _shared_secrets(settings: Settings) -> Iterator[CheckResult]:
     holders: dict[str, set[str]] = {}
     for workspace in sorted(settings.workspaces_with_channels()):
         for name, channel in settings.for_workspace(workspace).channels.items():
-            for value in (channel.settings[key] for key in SECRETS if key in channel.settings):
+            for value in _callback_secrets(channel):
                 for secret in value if isinstance(value, list | tuple) else (value,):
                     if isinstance(secret, str) and secret:
                         holders.setdefault(secret, set()).add(f"{workspace}/{name}")
@@ -128,6 +130,13 @@ def _shared_secrets(settings: Settings) -> Iterator[CheckResult]:
         if len({name.partition("/")[0] for name in names}) > 1:
             todo = "Give each workspace a secret, or an app, of its own."
             yield CheckResult("warn", "workspaces", f"{join_or_none(list(names))} have the same secret", todo)
+
+
+def _callback_secrets(channel: ChannelSettings) -> Iterator[object]:
+    """Secrets that authenticate callbacks; of a kind from outside, every secret, since any of them may."""
+    for key, value in channel.settings.items():
+        if key in SECRETS or (channel.kind not in CHANNEL_KINDS and is_secret_name(key)):
+            yield value
 
 
 def _route_checks(settings: Settings, routes: Routes, people: Sequence[User], policy: Policy) -> Iterator[CheckResult]:

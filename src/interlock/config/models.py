@@ -429,8 +429,13 @@ def _mask(value: object, section: str, key: str, masked_values: Mapping[str, str
             return value
 
 
+def is_secret_name(key: str) -> bool:
+    """Whether a setting of this name holds a secret."""
+    return _SECRET_KEY.search(key) is not None
+
+
 def _mask_text(value: str, section: str, key: str) -> str:
-    if _SECRET_KEY.search(key):
+    if is_secret_name(key):
         return MASK
     scheme, separator, _ = value.partition("://")
     if separator and section == "channels":

@@ -71,7 +71,7 @@ class ApprovalQuery:
 
     `text` holds words that all have to occur, `arguments` pairs of a dotted path and a value, `person` asked, decided,
     voted or edited, `team` is named by the terms; `since` (inclusive) and `until` (exclusive) bound the time of
-    creation.
+    creation. With `owners`, only calls that belong to one of them, always the newest first.
     """
 
     statuses: tuple[str, ...] = ()
@@ -89,6 +89,7 @@ class ApprovalQuery:
     person: str = ""
     team: str = ""
     arguments: tuple[tuple[str, object], ...] = ()
+    owners: frozenset[str] = frozenset()
     since: int = 0
     until: int | None = None
 

@@ -36,10 +36,10 @@ _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]|[^\W_\u3040-\u30f
 
 @dataclass(frozen=True, slots=True)
 class SearchTerms:
-    """All of `words`, one of `any_of` if there are any, and a word that begins with `prefix` if there is one."""
+    """All of `words`, one of each group of `any_of`, and a word that begins with `prefix` if there is one."""
 
     words: tuple[str, ...] = ()
-    any_of: tuple[str, ...] = ()
+    any_of: tuple[tuple[str, ...], ...] = ()
     prefix: str = ""
 
 
@@ -66,7 +66,8 @@ def split_words(text: str) -> list[str]:
 
 def needs_text_search(query: ApprovalQuery) -> bool:
     """Whether the query needs the text index; else an ordered index can answer it."""
-    if any((query.text.strip(), query.person, query.team, query.arguments, *_query_names(query).values())):
+    names = _query_names(query).values()
+    if any((query.text.strip(), query.person, query.team, query.arguments, query.owners, *names)):
         return True
     match query.statuses:
         case ():
@@ -85,9 +86,11 @@ def make_search_terms(workspace: str, query: ApprovalQuery) -> SearchTerms:
     exact += [exact_term(workspace, "person", query.person)] if query.person else []
     exact += [exact_term(workspace, "team", query.team)] if query.team else []
     exact += [_argument_term(workspace, path, check_scalar(path, value)) for path, value in query.arguments]
-    either = tuple(exact_term(workspace, "status", status) for status in query.statuses)
-    here = () if exact or either else (exact_term(workspace, "workspace", ""),)
-    return SearchTerms((*here, *dict.fromkeys([*exact, *asked])), either, beginning)
+    statuses = tuple(exact_term(workspace, "status", status) for status in query.statuses)
+    owners = tuple(exact_term(workspace, "owner", owner) for owner in sorted(query.owners))
+    groups = tuple(group for group in (statuses, owners) if group)
+    here = () if exact or groups else (exact_term(workspace, "workspace", ""),)
+    return SearchTerms((*here, *dict.fromkeys([*exact, *asked])), groups, beginning)
 
 
 def matches_query(stored: Stored, query: ApprovalQuery) -> bool:
@@ -96,6 +99,7 @@ def matches_query(stored: Stored, query: ApprovalQuery) -> bool:
     names = _query_names(query)
     return (
         (not query.statuses or approval.status in query.statuses)
+        and (not query.owners or subject.owner in query.owners)
         and query.since <= approval.created_at
         and (query.until is None or approval.created_at < query.until)
         and all(not names[kind] or names[kind] in has for kind, has in _subject_names(subject).items())
@@ -124,6 +128,7 @@ _FREQUENT_STATUSES = frozenset({"pending", "succeeded"})
 _KIND_LETTERS = {
     "agent": "a",
     "leaf": "v",
+    "owner": "o",
     "person": "p",
     "priority": "y",
     "requester": "r",
@@ -171,6 +176,8 @@ def _exact_terms(approval: Approval) -> Iterator[str]:
     workspace = approval.subject.workspace
     yield exact_term(workspace, "workspace", "")
     yield exact_term(workspace, "status", approval.status)
+    if approval.subject.owner:
+        yield exact_term(workspace, "owner", approval.subject.owner)
     for kind, names in _subject_names(approval.subject).items():
         yield from (exact_term(workspace, kind, name) for name in names if name)
     yield from (exact_term(workspace, "person", name) for name in _people(approval))

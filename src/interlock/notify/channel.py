@@ -1,4 +1,8 @@
-"""The interface of a channel: a module named after its kind, with `SETTINGS`, `CAPABILITIES` and `connect`.
+"""The interface of a channel, and the loader of its kinds.
+
+A kind of ours is a module named after it, with `SETTINGS`, `CAPABILITIES` and `connect`. A kind from outside is a class
+with `settings` and `capabilities` that is made from a `ChannelContext`: the configuration names it by its import path,
+or an installed package by an entry point of the group `interlock.channels`.
 
 `send` sends a first message and returns a reference; `update` gets that reference and sends a change or a reminder. A
 channel that takes decisions also has `answer` for inbound requests; one that keeps a connection open has `listen`.
@@ -7,27 +11,84 @@ channel that takes decisions also has `answer` for inbound requests; one that ke
 from __future__ import annotations
 
 import asyncio
+import inspect
+import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from importlib import import_module
+from importlib.metadata import entry_points
 from importlib.util import find_spec
+from pathlib import Path
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from interlock.core.call import PRIORITIES
-from interlock.core.decision import Decision, Reviewer
-from interlock.core.errors import DeliveryFailed, Error, Misconfigured
+from interlock.core.decision import Decision, Reviewer, read_decision_with_digest
+from interlock.core.errors import (
+    DeliveryFailed,
+    Error,
+    InvalidRequest,
+    Misconfigured,
+    StoreUnavailable,
+    Unauthenticated,
+    did_you_mean,
+)
 from interlock.core.notify.delivery import ApprovalView, Delivery, Notification, Recipient
 from interlock.core.notify.routing import DASHBOARD, ChannelCapabilities
 from interlock.notify import channels as folder
+from interlock.runtime.durations import rfc3339
 
 if TYPE_CHECKING:
     import httpx2
 
+__all__ = [  # what a channel from outside may need, and what loads channels
+    "CHANNEL_KINDS",
+    "COMMON_SETTINGS",
+    "ApprovalView",
+    "Channel",
+    "ChannelCapabilities",
+    "ChannelContext",
+    "ChannelGone",
+    "ChannelType",
+    "Decision",
+    "Delivery",
+    "DeliveryDelayed",
+    "DeliveryFailed",
+    "DeliveryRejected",
+    "DeliveryUnknown",
+    "Error",
+    "InboundChannel",
+    "InboundPort",
+    "InboundRequest",
+    "InboundResponse",
+    "InvalidRequest",
+    "ListeningChannel",
+    "Misconfigured",
+    "Notification",
+    "Recipient",
+    "Reviewer",
+    "SignInCodeChannel",
+    "Unauthenticated",
+    "error_response",
+    "json_response",
+    "load_channel_type",
+    "open_channel",
+    "read_decision_with_digest",
+    "text_setting",
+]
 CHANNEL_KINDS = tuple(sorted(each.name for each in iter_modules(folder.__path__)))  # a module or a package each
 COMMON_SETTINGS = ("priorities", "per_minute")  # settings of every channel
+ENTRY_POINTS = "interlock.channels"  # group of the entry points of installed packages
+CLASS_ATTRIBUTES, CLASS_METHODS, OPTIONAL_METHODS = (
+    ("settings", "capabilities"),
+    ("send", "update", "close"),
+    ("answer", "listen"),
+)
+UNAVAILABLE = "The database cannot be used now; nothing was decided. Try again in a while, with the same id."
+_IMPORT_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
@@ -151,7 +212,7 @@ class ListeningChannel(Protocol):
 
 @runtime_checkable
 class SelfDescribingChannel(Protocol):
-    """A channel whose capabilities depend on its settings: its own are used instead of its module's."""
+    """A channel whose capabilities depend on its settings: its own are used instead of its kind's."""
 
     capabilities: ChannelCapabilities
 
@@ -166,30 +227,33 @@ class SignInCodeChannel(Protocol):
         """Send a sign-in code; `name` is new for every code. Raises DeliveryDelayed or DeliveryRejected."""
 
 
-class ChannelModule(Protocol):
-    """The module of a channel."""
+class ChannelType(NamedTuple):
+    """A kind of channel: the names of its settings, its capabilities, and what makes a channel of a context.
 
-    SETTINGS: tuple[str, ...]
-    CAPABILITIES: ChannelCapabilities
+    `connect` opens no connection. It raises Misconfigured for invalid settings.
+    """
 
-    def connect(self, context: ChannelContext) -> Channel:
-        """Make the channel, without opening a connection. Raises Misconfigured for invalid settings."""
+    settings: tuple[str, ...]
+    capabilities: ChannelCapabilities
+    connect: Callable[[ChannelContext], Channel]
 
 
-def load_channel_module(kind: str) -> ChannelModule:
-    """Import the module of a kind. Raises Misconfigured with a hint."""
-    if kind not in CHANNEL_KINDS:
-        near = get_close_matches(kind, CHANNEL_KINDS, 1)
-        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(CHANNEL_KINDS)}"
-        raise Misconfigured(f'there is no kind of channel "{kind}"; {hint}')
-    try:
-        return cast(ChannelModule, import_module(f"interlock.notify.channels.{kind}"))
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("interlock") or find_spec(error.name) is not None:
-            raise
-        raise Misconfigured(
-            f"the channel needs the package {error.name}: pip install 'interlock-gate[{kind}]'"
-        ) from None
+def load_channel_type(kind: str) -> ChannelType:
+    """Load a kind: one of ours, a class by its import path, or the entry point of an installed package.
+
+    Ours come first, so that no installed package can replace them. Raises Misconfigured with a hint.
+    """
+    if kind in CHANNEL_KINDS:
+        return _own_type(kind)
+    if ":" in kind:
+        return _class_type(kind, _import_class(kind))
+    found = [each for each in entry_points(group=ENTRY_POINTS) if each.name == kind]
+    if len({each.value for each in found}) > 1:
+        raise Misconfigured(f'several packages have a kind of channel "{kind}": {_join(each.value for each in found)}')
+    if found:
+        return _class_type(kind, _import_class(found[0].value))
+    kinds = {*CHANNEL_KINDS, *(each.name for each in entry_points(group=ENTRY_POINTS))}
+    raise Misconfigured(f'there is no kind of channel "{kind}"{did_you_mean(kind, kinds)}')
 
 
 def open_channel(name: str, kind: str, context: ChannelContext) -> tuple[Channel, ChannelCapabilities]:
@@ -197,16 +261,14 @@ def open_channel(name: str, kind: str, context: ChannelContext) -> tuple[Channel
     try:
         if name == DASHBOARD or not _NAME.fullmatch(name):
             raise Misconfigured("a name consists of small letters, digits, - and _, and dashboard is taken")
-        module = load_channel_module(kind)
-        known = {*module.SETTINGS, *COMMON_SETTINGS}
+        channel_type = load_channel_type(kind)
+        known = {*channel_type.settings, *COMMON_SETTINGS}
         for setting in context.settings:
             if setting not in known:
-                near = get_close_matches(setting, known, 1)
-                hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(sorted(known))}"
-                raise Misconfigured(f'there is no setting "{setting}" for {kind}; {hint}')
-        channel = module.connect(context)
-        capabilities = channel.capabilities if isinstance(channel, SelfDescribingChannel) else module.CAPABILITIES
-        return channel, override_capabilities(capabilities, context.settings)
+                raise Misconfigured(f'there is no setting "{setting}" for {kind}{did_you_mean(setting, known)}')
+        channel = channel_type.connect(context)
+        own = channel.capabilities if isinstance(channel, SelfDescribingChannel) else channel_type.capabilities
+        return channel, override_capabilities(own, context.settings)
     except Misconfigured as error:
         raise Misconfigured(f'The channel "{name}": {error.message}') from None
 
@@ -227,3 +289,91 @@ def text_setting(settings: Mapping[str, object], key: str, default: str | None =
     if not isinstance(value, str) or (default is None and not value):
         raise Misconfigured(f"{key} is missing" if value is None else f"{key} is not a text")
     return value
+
+
+def json_response(value: object, status: int = 200) -> InboundResponse:
+    return InboundResponse(status, json.dumps(value, separators=(",", ":")).encode())
+
+
+def error_response(error: Error) -> InboundResponse:
+    """The response to a request that was refused, as elsewhere in the HTTP API."""
+    body = error.to_json()
+    if isinstance(error, StoreUnavailable):  # the database's address and its errors are only for operators
+        body["message"] = UNAVAILABLE
+    decision = body.get("decision")
+    if isinstance(decision, dict):  # times are numbers internally, and text in responses
+        body["decision"] = {**decision, "at": rfc3339(decision["at"])}
+    return json_response(body, error.status)
+
+
+def _own_type(kind: str) -> ChannelType:
+    try:
+        module: Any = import_module(f"{folder.__name__}.{kind}")
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("interlock") or find_spec(error.name) is not None:
+            raise
+        raise Misconfigured(
+            f"the channel needs the package {error.name}: pip install 'interlock-gate[{kind}]'"
+        ) from None
+    return ChannelType(module.SETTINGS, module.CAPABILITIES, module.connect)
+
+
+def _import_class(path: str) -> object:
+    """Import what `package.module:Class` names; the working folder comes last, so that it replaces no other module."""
+    if not _IMPORT_PATH.fullmatch(path):
+        raise Misconfigured(f'"{path}" is not an import path, such as mycompany.pager:Pager')
+    module_name, _, class_name = path.partition(":")
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.append(here)
+    try:
+        module = import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{module_name}.".startswith(f"{error.name}."):
+            where = "install its package, or start in the folder that has it"
+            raise Misconfigured(f"there is no module {error.name} for {path}; {where}") from None
+        raise Misconfigured(f"{path} needs the package {error.name}, which is not installed") from None
+    except Exception as error:  # somebody else's module may raise anything
+        raise Misconfigured(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+    if not hasattr(module, class_name):
+        names = {name for name, value in vars(module).items() if isinstance(value, type)}
+        raise Misconfigured(f"{module_name} has no {class_name}{did_you_mean(class_name, names)}")
+    return getattr(module, class_name)
+
+
+def _class_type(kind: str, found: Any) -> ChannelType:
+    """Check a class from outside, so that a mistake is found at the start and not with the first message."""
+    if not isinstance(found, type):
+        raise Misconfigured(f"{kind} is not a class")
+    for name in (*CLASS_ATTRIBUTES, *CLASS_METHODS):
+        if not hasattr(found, name):
+            near = get_close_matches(name, vars(found), 1)
+            raise Misconfigured(f"{kind} has no {name}" + (f"; it has {near[0]}" if near else ""))
+    for name in (*CLASS_METHODS, *OPTIONAL_METHODS):
+        if hasattr(found, name) and not inspect.iscoroutinefunction(getattr(found, name)):
+            raise Misconfigured(f"{name} of {kind} is not an async function")
+    attributes: Any = found
+    if not isinstance(attributes.capabilities, ChannelCapabilities):
+        raise Misconfigured(f"capabilities of {kind} is not a ChannelCapabilities")
+    settings = _class_settings(kind, attributes.settings)
+    return ChannelType(settings, attributes.capabilities, lambda context: _make(kind, attributes, context))
+
+
+def _class_settings(kind: str, settings: object) -> tuple[str, ...]:
+    if not isinstance(settings, tuple | list) or not all(isinstance(name, str) for name in settings):
+        raise Misconfigured(f'settings of {kind} is a tuple of names, such as ("url", "token")')
+    if taken := {*settings} & {*COMMON_SETTINGS, "kind"}:
+        raise Misconfigured(f"{kind} cannot have a setting {_join(taken)}: every channel has it")
+    return tuple(settings)
+
+
+def _make(kind: str, channel_class: Callable[[ChannelContext], Channel], context: ChannelContext) -> Channel:
+    try:
+        return channel_class(context)
+    except Misconfigured:
+        raise
+    except Exception as error:  # its text may hold a secret of the settings
+        raise Misconfigured(f"{kind} raised {type(error).__name__} when it was made from its settings") from error
+
+
+def _join(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "none"

@@ -175,10 +175,10 @@ class ChannelQueue:
         return await self._send_or_update(delivery, message)
 
     async def _send_or_update(self, delivery: Delivery, message: Notification) -> str:
-        """Send a first message, or update the one that was sent before."""
+        """Send a first message, or update the one that was sent before; a channel may forget to return a reference."""
         if delivery.sent_state:
-            return await self._channel.update(message, delivery.ref)
-        return await self._channel.send(message)
+            return await self._channel.update(message, delivery.ref) or ""
+        return await self._channel.send(message) or ""
 
     # Recording the result
 

@@ -19,7 +19,7 @@ from interlock.core.notify.routing import (
     Routes,
     find_unreachable,
 )
-from interlock.notify.channel import Channel, ChannelContext, load_channel_module, open_channel
+from interlock.notify.channel import Channel, ChannelContext, load_channel_type, open_channel
 
 
 class WorkspaceChannels(NamedTuple):
@@ -55,7 +55,7 @@ def policy_load_options(settings: Settings, workspace: str = DEFAULT_WORKSPACE) 
 
 def _has_destinations(name: str, kind: str) -> bool:
     try:
-        return load_channel_module(kind).CAPABILITIES.has_destinations
+        return load_channel_type(kind).capabilities.has_destinations
     except Misconfigured as error:
         raise Misconfigured(f'The channel "{name}": {error.message}') from None
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import assert_never, cast
 
 from interlock.app.inbox import ERASED_MESSAGE, ApprovalDetails
-from interlock.core.approval.approval import Approval, DecisionRecord, decision_blockers
+from interlock.core.approval.approval import STATUSES, Approval, DecisionRecord, decision_blockers
 from interlock.core.approval.vote import Delegation, Vote, next_approvers_text, open_stage, total_quorum
 from interlock.core.canonical import read_canonical
 from interlock.core.card import Card, CardField, Finding, escape_invisible, risk_level
@@ -18,6 +18,13 @@ from interlock.core.ledger.event import Payload, Stored
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting, status_at
 from interlock.core.policy.policy import People
 from interlock.runtime.durations import optional_rfc3339, rfc3339
+from interlock.storage.store import SqlStore
+
+OWN_CALL_FIELDS = (
+    *("id", "tool", "status", "args_sha256", "sentence", "effect", "priority", "agent", "agent_path", "thread_id"),
+    *("run_id", "call_id", "requester", "created_at", "expires_at"),
+)
+DECIDED_STATUSES = ("approved", "rejected", "responded", "running", "succeeded", "failed", "unknown")
 
 
 def approval_item_json(stored: Stored, now: int) -> dict[str, object]:
@@ -86,6 +93,46 @@ def approval_json(view: ApprovalDetails, now: int, reviewer: Reviewer | None = N
         "timeline": [entry_json(entry) for entry in view.timeline],
         "result": None if payload.result is None else read_canonical(payload.result),
         "error_message": payload.error,
+    }
+
+
+def own_call_json(stored: Stored, now: int) -> dict[str, object]:
+    """One of an agent's own calls, as its program may see it: not who decides, claims or warns, nor by which rule.
+
+    A rejection can be undone until its release, so that until then its reason is not shown.
+    """
+    approval, row = stored.approval, approval_item_json(stored, now)
+    decision = approval.decision if now >= (approval.deadlines.release_at or 0) else None
+    return {name: row[name] for name in OWN_CALL_FIELDS} | {
+        "decision": decision and {"kind": decision.kind, "at": rfc3339(decision.at), "reason": decision.reason}
+    }
+
+
+def own_call_details_json(stored: Stored, now: int) -> dict[str, object]:
+    """One of an agent's own calls with its arguments, secrets replaced by fingerprints, and how it ended."""
+    payload = stored.payload
+    return {
+        **own_call_json(stored, now),
+        "args": shown_args(payload),
+        "result": None if payload.result is None else read_canonical(payload.result),
+        "error_message": payload.error,
+    }
+
+
+async def workspace_stats_json(store: SqlStore, workspace: str) -> dict[str, object]:
+    """Approvals of a workspace, counted by status."""
+    stats, oldest = await store.stats(workspace), await store.metrics.oldest_pending(workspace)
+    by_status = {status: stats.by_status.get(status, 0) for status in STATUSES}
+    return {
+        "pending": by_status["pending"],
+        "waiting_agents": stats.waiting_runs,
+        "decided": sum(by_status[status] for status in DECIDED_STATUSES),
+        "expired": by_status["expired"],
+        "cancelled": by_status["cancelled"],
+        "allowed_reads": stats.allowed_reads,
+        "oldest_pending_seconds": 0.0 if oldest is None else max(0, store.clock() - oldest) / 1000,
+        "freezes": sum(each.is_on for each in await store.open_freezes(workspace)),
+        "by_status": by_status,
     }
 
 

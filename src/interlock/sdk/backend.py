@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
 
 from interlock.app.gate import Execution
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.decision import Decision, Reviewer
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Outcome
-from interlock.core.ports import ToolItemStore
+from interlock.core.ports import ApprovalQuery, ToolItemStore
 from interlock.core.run import Pause
 from interlock.runtime.offload import LoopThread
 
@@ -37,6 +38,68 @@ class ApprovalStatus(Protocol):
     def id(self) -> str: ...
     @property
     def status(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalDecision:
+    """A decision. An agent's key does not learn `by`, `via` and `comment`: they are empty there."""
+
+    kind: str
+    at: datetime
+    by: str = ""
+    via: str = ""
+    reason: str = ""
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRecord:
+    """An approval as the library shows it; times are in UTC, `status` is by the clock.
+
+    `args` (secrets replaced by fingerprints), `result` and `error` are of a single approval, and None in a list.
+    """
+
+    id: str
+    tool: str
+    status: str
+    sentence: str
+    args_sha256: str
+    effect: str
+    priority: str
+    agent: str
+    agent_path: tuple[str, ...]
+    thread_id: str
+    run_id: str
+    call_id: str
+    requester: str
+    created_at: datetime
+    expires_at: datetime
+    decision: ApprovalDecision | None
+    args: Mapping[str, Any] | None = None
+    result: Any = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalStats:
+    """Approvals of the workspace, counted; `waiting_agents` are runs with a pending call, `freezes` active ones."""
+
+    by_status: Mapping[str, int]
+    pending: int
+    decided: int
+    expired: int
+    cancelled: int
+    allowed_reads: int
+    waiting_agents: int
+    oldest_pending_seconds: float
+    freezes: int
+
+
+class ApprovalRecords(NamedTuple):
+    """A page of records; `next` is the cursor of the following page, None if this is the last."""
+
+    items: Sequence[ApprovalRecord]
+    next: str | None
 
 
 class RunBackend(Protocol):
@@ -70,6 +133,14 @@ class CallBackend(Protocol):
     async def decide(self, approval_id: str, decision: Decision, reviewer: str | Reviewer) -> ApprovalStatus: ...
 
 
+class RecordBackend(Protocol):
+    """Approvals as values: of the workspace, or with an agent's key the calls that belong to it."""
+
+    async def list_approvals(self, query: ApprovalQuery) -> ApprovalRecords: ...
+    async def show_approval(self, approval_id: str) -> ApprovalRecord: ...
+    async def stats(self) -> ApprovalStats: ...
+
+
 class PauseBackend(Protocol):
     """Paused runs of frameworks, which wait for decisions."""
 
@@ -86,7 +157,7 @@ class PauseBackend(Protocol):
     async def complete_pause(self, agent: str, run_id: str, fence: int) -> None: ...
 
 
-class Backend(RunBackend, CallBackend, PauseBackend, Protocol):
+class Backend(RunBackend, CallBackend, RecordBackend, PauseBackend, Protocol):
     async def open(self, loop_thread: LoopThread) -> None: ...
     async def close(self) -> None: ...
 

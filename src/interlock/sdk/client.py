@@ -19,10 +19,13 @@ from interlock.core.approval.execute import DEFAULT_LEASE
 from interlock.core.call import QUESTION_TOOL, ToolCall, ToolSpec, propose, redact
 from interlock.core.decision import Decision
 from interlock.core.errors import Conflict, Forbidden, Misconfigured, NotFound
+from interlock.core.identity import AGENT
 from interlock.core.outcome import Outcome, Waiting
+from interlock.core.ports import ApprovalQuery
 from interlock.core.run import API_VERSION, MAX_BODY, Pause
 from interlock.runtime.offload import LoopThread
 from interlock.sdk import codec
+from interlock.sdk.backend import ApprovalRecord, ApprovalRecords, ApprovalStats
 from interlock.sdk.codec import RemoteApprovalStatus, ResponseBody
 from interlock.sdk.transport import FOREVER, RETRY_TIMEOUT, Transport, parse_server_address
 
@@ -51,6 +54,7 @@ class Client:
         self._transport = Transport(parse_server_address(url, key, insecure=insecure), retry_timeout)
         self._lease = lease_seconds
         self._redaction_key = secrets.token_bytes(32)  # hides secrets in descriptions
+        self._is_agent_key: bool | None = None  # unknown until the server was asked
 
     def __repr__(self) -> str:
         return f"Client({self._transport.address.url!r})"
@@ -173,6 +177,40 @@ class Client:
             approval_id, "answer", {"number": number, "text": text}, headers=_idempotency_header()
         )
         return codec.parse_approval_status(approval_id, response)
+
+    # Approvals as values: with an agent's key its own calls, with a person's key those of the workspace
+
+    async def list_approvals(self, query: ApprovalQuery) -> ApprovalRecords:
+        """A page of approvals; with an agent's key, `query.person` is the requester."""
+        filters = {
+            "status": ",".join(query.statuses),
+            "tool": query.tool,
+            "agent": query.agent,
+            "thread_id": query.thread_id,
+            "run_id": query.run_id,
+            "user": query.person,
+            "cursor": query.cursor,
+            "limit": str(query.limit),
+        }
+        path = "/api/calls" if await self._has_agent_key() else "/api/approvals"
+        given = {name: value for name, value in filters.items() if value}
+        return codec.parse_approval_records(await self._transport.get(path, given))
+
+    async def show_approval(self, approval_id: str) -> ApprovalRecord:
+        name = _path_segment(approval_id)
+        path = f"/api/calls/{name}/details" if await self._has_agent_key() else f"/api/approvals/{name}"
+        return codec.parse_approval_record(await self._transport.get(path))
+
+    async def stats(self) -> ApprovalStats:
+        """Counts of the whole workspace, which only the key of a person may read."""
+        if await self._has_agent_key():
+            raise Forbidden("Statistics are of the whole workspace: use the key of a person, such as a viewer.")
+        return codec.parse_approval_stats(await self._transport.get("/api/stats"))
+
+    async def _has_agent_key(self) -> bool:
+        if self._is_agent_key is None:
+            self._is_agent_key = (await self.me())["role"] == AGENT
+        return self._is_agent_key
 
     # For the key of a person
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from interlock.app.gate import Execution
@@ -24,9 +25,15 @@ from interlock.core.errors import (
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting
 from interlock.core.run import Pause
 from interlock.runtime.durations import format_duration, parse_rfc3339
+from interlock.sdk.backend import ApprovalDecision, ApprovalRecord, ApprovalRecords, ApprovalStats
 
 ResponseBody = Mapping[str, Any]
 WRONG_HOST = "wrong_host"
+_RECORD_FIELDS = tuple(
+    each.name
+    for each in fields(ApprovalRecord)
+    if each.name not in ("agent_path", "created_at", "expires_at", "decision", "args", "result", "error")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +77,29 @@ def parse_execution(approval_id: str, body: ResponseBody) -> Execution:
 
 def parse_approval_status(approval_id: str, body: ResponseBody) -> RemoteApprovalStatus:
     return RemoteApprovalStatus(approval_id, body["status"])
+
+
+def parse_approval_records(body: ResponseBody) -> ApprovalRecords:
+    return ApprovalRecords([parse_approval_record(item) for item in body["items"]], body["next"])
+
+
+def parse_approval_record(body: ResponseBody) -> ApprovalRecord:
+    """Parse an approval, of a list or a single one; fields that this program does not know are ignored."""
+    decision = body["decision"]
+    return ApprovalRecord(
+        **{name: body[name] for name in _RECORD_FIELDS},
+        agent_path=tuple(body["agent_path"]),
+        created_at=_moment(body["created_at"]),
+        expires_at=_moment(body["expires_at"]),
+        decision=None if decision is None else ApprovalDecision(**{**decision, "at": _moment(decision["at"])}),
+        args=body.get("args"),
+        result=body.get("result"),
+        error=body.get("error_message"),
+    )
+
+
+def parse_approval_stats(body: ResponseBody) -> ApprovalStats:
+    return ApprovalStats(**{each.name: body[each.name] for each in fields(ApprovalStats)})
 
 
 def parse_pause(body: ResponseBody, state: bytes = b"") -> Pause:
@@ -173,6 +203,10 @@ def _without_empty(**fields: object) -> dict[str, object]:
     return {
         name: value for name, value in fields.items() if (name == "answer" and value is not None) or value not in unsaid
     }
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromtimestamp(parse_rfc3339(text) / 1000, UTC)
 
 
 def _error_classes(kind: type[Error]) -> Iterator[tuple[str, type[Error]]]:

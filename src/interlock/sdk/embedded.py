@@ -21,12 +21,14 @@ from interlock.core.decision import Decision, Reviewer
 from interlock.core.errors import Error, Misconfigured
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Outcome
-from interlock.core.ports import ToolItemStore
+from interlock.core.ports import ApprovalQuery, ToolItemStore
 from interlock.core.run import Pause
 from interlock.policy.file import ConfiguredPolicy, StalePolicy, read_policy_file
+from interlock.presenters.approval import approval_item_json, approval_json, workspace_stats_json
 from interlock.runtime.offload import LoopThread
 from interlock.runtime.process_identity import is_dead
-from interlock.sdk.backend import GAVE_UP, ProgramIdentity
+from interlock.sdk.backend import GAVE_UP, ApprovalRecord, ApprovalRecords, ApprovalStats, ProgramIdentity
+from interlock.sdk.codec import parse_approval_record, parse_approval_records, parse_approval_stats
 from interlock.storage.tables.pauses import LeaseHolder as Resumer
 from interlock.storage.tables.pauses import PauseScope
 
@@ -130,6 +132,18 @@ class EmbeddedBackend:
         workspace, inbox = self._program.workspace, self._services.inbox
         person = reviewer if isinstance(reviewer, Reviewer) else await inbox.reviewer(workspace, reviewer, "library")
         return await inbox.decide(workspace, approval_id, decision, person)
+
+    async def list_approvals(self, query: ApprovalQuery) -> ApprovalRecords:
+        page, now = await self._services.inbox.list(self._program.workspace, query), self._services.clock()
+        items = [approval_item_json(stored, now) for stored in page.items]
+        return parse_approval_records({"items": items, "next": page.next})
+
+    async def show_approval(self, approval_id: str) -> ApprovalRecord:
+        view = await self._services.inbox.show(self._program.workspace, approval_id)
+        return parse_approval_record(approval_json(view, self._services.clock()))
+
+    async def stats(self) -> ApprovalStats:
+        return parse_approval_stats(await workspace_stats_json(self._services.store, self._program.workspace))
 
     def pause(self, agent: str, run_id: str, framework_run_id: str, state: bytes) -> Coroutine[Any, Any, Pause]:
         return self._services.store.pauses.pause(self._pause_scope(agent), run_id, framework_run_id, state)

@@ -9,12 +9,12 @@ import functools
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypedDict, Unpack
 
 from interlock.app.bootstrap import approval_link, build_services, os_user
 from interlock.app.executor import current_execution
@@ -25,17 +25,31 @@ from interlock.core.decision import Decision, Reviewer
 from interlock.core.errors import CallUnknown, Misconfigured, NotRun
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Answered, Outcome, Waiting
+from interlock.core.ports import ApprovalQuery
 from interlock.runtime.durations import parse_duration
 from interlock.runtime.functions import TOOL_ATTRIBUTE, FunctionTool, stored_result, tool
 from interlock.runtime.json_schema import check_schema
 from interlock.runtime.offload import LoopThread
 from interlock.runtime.process_identity import make_runner_id
 from interlock.sdk.agent import Agent
-from interlock.sdk.backend import ApprovalStatus, Backend, ProgramIdentity
+from interlock.sdk.backend import ApprovalRecord, ApprovalStats, ApprovalStatus, Backend, ProgramIdentity
 from interlock.sdk.client import Client
 from interlock.sdk.embedded import EmbeddedBackend
 from interlock.sdk.remote import RemoteBackend
 from interlock.sdk.session import CachedResult, RunSession, to_not_run_error
+
+LISTED_AT_ONCE = 500  # approvals that are read with one request or query
+
+
+class ApprovalFilters(TypedDict, total=False):
+    """Filters of `approvals`; `user` requested, decided, voted or edited; with an agent's key, requested."""
+
+    status: str | Sequence[str]
+    thread: str
+    user: str
+    tool: str
+    agent: str
+    run_id: str
 
 
 class Interlock:
@@ -225,12 +239,49 @@ class Interlock:
 
     async def decide(self, approval_id: str, decision: Decision, reviewer: str | Reviewer) -> ApprovalStatus:
         """Decide as a person: `reviewer` is trusted over a database; over a server it must be the owner of the key."""
-        if self._loop_thread is None:
-            await asyncio.to_thread(self._connect_locked)
+        await self._ensure_connected()
         return await self._backend.decide(approval_id, decision, reviewer)
 
     def _spec(self, tool: str) -> ToolSpec:
         return self._specs.get(tool) or ToolSpec(tool)
+
+    # Approvals as values, without a run
+
+    async def approvals(self, **filters: Unpack[ApprovalFilters]) -> AsyncIterator[ApprovalRecord]:
+        """Iterate over approvals, the newest first, or with status="pending" those that expire first.
+
+        All filters have to match. Approvals are read in pages, so that any number of them can be iterated. With an
+        agent's key for a server: the key's own calls, always the newest first.
+        """
+        query, cursor = _approval_query(**filters), ""  # type: ApprovalQuery, str | None
+        await self._ensure_connected()
+        while cursor is not None:
+            items, cursor = await self._backend.list_approvals(dataclasses.replace(query, cursor=cursor))
+            for record in items:
+                yield record
+
+    def approvals_sync(self, **filters: Unpack[ApprovalFilters]) -> Iterator[ApprovalRecord]:
+        query, cursor = _approval_query(**filters), ""  # type: ApprovalQuery, str | None
+        loop_thread = self._connect_locked()
+        while cursor is not None:
+            items, cursor = loop_thread.run(self._backend.list_approvals(dataclasses.replace(query, cursor=cursor)))
+            yield from items
+
+    async def approval(self, approval_id: str) -> ApprovalRecord:
+        """One approval with its arguments and its result. Raises NotFound."""
+        await self._ensure_connected()
+        return await self._backend.show_approval(approval_id)
+
+    def approval_sync(self, approval_id: str) -> ApprovalRecord:
+        return self._connect_locked().run(self._backend.show_approval(approval_id))
+
+    async def stats(self) -> ApprovalStats:
+        """Approvals of the workspace, counted; over a server, with the key of a person."""
+        await self._ensure_connected()
+        return await self._backend.stats()
+
+    def stats_sync(self) -> ApprovalStats:
+        return self._connect_locked().run(self._backend.stats())
 
     # Opening and closing
 
@@ -264,9 +315,13 @@ class Interlock:
             atexit.register(self._at_exit)
         return self._loop_thread
 
-    def _connect_locked(self) -> None:
+    def _connect_locked(self) -> LoopThread:
         with self._opening:
-            self._connect()
+            return self._connect()
+
+    async def _ensure_connected(self) -> None:
+        if self._loop_thread is None:
+            await asyncio.to_thread(self._connect_locked)
 
     def _start_session(self, loop_thread: LoopThread) -> RunSession:
         session = RunSession(self._backend, self.program, self._run_id)
@@ -326,6 +381,27 @@ def _normalize_call(call: ToolCall) -> ToolCall:
     """Validate a ToolCall that was built by hand with a mapping as arguments."""
     fields: dict[str, Any] = {each.name: getattr(call, each.name) for each in dataclasses.fields(call) if each.compare}
     return call if isinstance(fields["args"], bytes) else propose(**fields)
+
+
+def _approval_query(
+    *,
+    status: str | Sequence[str] = (),
+    thread: str = "",
+    user: str = "",
+    tool: str = "",
+    agent: str = "",
+    run_id: str = "",
+) -> ApprovalQuery:
+    statuses = (status,) if isinstance(status, str) else tuple(status)
+    return ApprovalQuery(
+        tuple(filter(None, statuses)),
+        thread_id=thread,
+        person=user,
+        tool=tool,
+        agent=agent,
+        run_id=run_id,
+        limit=LISTED_AT_ONCE,
+    )
 
 
 def _is_finished(error: BaseException | None) -> bool:

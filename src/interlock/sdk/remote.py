@@ -15,10 +15,11 @@ from interlock.core.decision import Decision, Reviewer
 from interlock.core.errors import Error, Misconfigured, StoreUnavailable
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Outcome, Proceed, Waiting
+from interlock.core.ports import ApprovalQuery
 from interlock.core.run import Pause
 from interlock.runtime.offload import LoopThread
 from interlock.runtime.process_identity import is_dead
-from interlock.sdk.backend import GAVE_UP, ProgramIdentity
+from interlock.sdk.backend import GAVE_UP, ApprovalRecord, ApprovalRecords, ApprovalStats, ProgramIdentity
 from interlock.sdk.client import BEST_EFFORT_TIMEOUT, Client
 from interlock.sdk.codec import RemoteApprovalStatus
 
@@ -126,6 +127,15 @@ class RemoteBackend:
         """Decide as the owner of the key: the server trusts no other name."""
         name = reviewer.name if isinstance(reviewer, Reviewer) else reviewer
         return await self._run_on_loop(self._client.decide(approval_id, decision, name))
+
+    async def list_approvals(self, query: ApprovalQuery) -> ApprovalRecords:
+        return await self._run_on_loop(self._client.list_approvals(query))
+
+    async def show_approval(self, approval_id: str) -> ApprovalRecord:
+        return await self._run_on_loop(self._client.show_approval(approval_id))
+
+    async def stats(self) -> ApprovalStats:
+        return await self._run_on_loop(self._client.stats())
 
     async def pause(self, agent: str, run_id: str, framework_run_id: str, state: bytes) -> Pause:
         return await self._run_on_loop(self._client.pause(agent, run_id, framework_run_id, state))

@@ -11,7 +11,13 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * The caller's own calls, newest first
+         * @description The caller's own calls, newest first: those of its key, and of the agents that the key is bound to.
+         *
+         *     An allowed read leaves no row, so it is not listed.
+         */
+        get: operations["get_api_calls"];
         put?: never;
         /**
          * Propose a call
@@ -1545,6 +1551,26 @@ export interface paths {
          * @description Release a freeze. The deadlines of the calls that it covered are extended by its duration.
          */
         delete: operations["delete_api_freeze_freeze_id"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/calls/{approval_id}/details": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One of the caller's own calls, with its arguments and its result
+         * @description One of the caller's own calls, with its arguments and its result.
+         */
+        get: operations["get_api_calls_approval_id_details"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -3156,6 +3182,112 @@ export interface components {
                 [key: string]: unknown;
             }[];
         };
+        /**
+         * CallDecisionJson
+         * @description How the call was decided; not by whom.
+         */
+        CallDecisionJson: {
+            kind: string;
+            /**
+             * Format: date-time
+             * @description The time.
+             */
+            at: string;
+            /** @description The reason. */
+            reason: string;
+        };
+        /**
+         * CallDetailsJson
+         * @description Secret arguments are replaced by fingerprints; `args` is null once they were erased.
+         */
+        CallDetailsJson: {
+            id: string;
+            /** @description The name of the tool. */
+            tool: string;
+            /** @description The current status. */
+            status: ("pending" | "approved" | "running") | ("rejected" | "responded" | "expired" | "cancelled" | "succeeded" | "failed" | "unknown");
+            /** @description The SHA-256 digest of the arguments as people see them; a decision has to contain it. */
+            args_sha256: string;
+            /** @description One line that describes the call: the registered tool's own, else made by the server. */
+            sentence: string;
+            /** @description The effect of the tool: `read`, `write` or `destructive`. */
+            effect: string;
+            /** @description The priority: `low`, `medium` or `high`. */
+            priority: string;
+            /** @description The name of the agent. */
+            agent: string;
+            /** @description The names of the agents that called each other, outermost first. */
+            agent_path: string[];
+            /** @description The id of the thread, which is one conversation. */
+            thread_id: string;
+            /** @description The id of the run, which is one execution of an agent. */
+            run_id: string;
+            /** @description The id of the call within its run. A known call gets its stored outcome. */
+            call_id: string;
+            /** @description The person for whom the agent works. */
+            requester: string;
+            /**
+             * Format: date-time
+             * @description The time of creation.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description The time of expiry.
+             */
+            expires_at: string;
+            decision: components["schemas"]["CallDecisionJson"] | null;
+            /** @description The arguments of the call; people see fingerprints in place of secret values. */
+            args: {
+                [key: string]: unknown;
+            } | null;
+            /** @description The result of the tool, or the answer of a person. */
+            result: unknown;
+            /** @description The error of a failed call. */
+            error_message: string | null;
+        };
+        /**
+         * CallItemJson
+         * @description One of the caller's own calls. `decision` is null while there is none, or a rejection can still be undone.
+         */
+        CallItemJson: {
+            id: string;
+            /** @description The name of the tool. */
+            tool: string;
+            /** @description The current status. */
+            status: ("pending" | "approved" | "running") | ("rejected" | "responded" | "expired" | "cancelled" | "succeeded" | "failed" | "unknown");
+            /** @description The SHA-256 digest of the arguments as people see them; a decision has to contain it. */
+            args_sha256: string;
+            /** @description One line that describes the call: the registered tool's own, else made by the server. */
+            sentence: string;
+            /** @description The effect of the tool: `read`, `write` or `destructive`. */
+            effect: string;
+            /** @description The priority: `low`, `medium` or `high`. */
+            priority: string;
+            /** @description The name of the agent. */
+            agent: string;
+            /** @description The names of the agents that called each other, outermost first. */
+            agent_path: string[];
+            /** @description The id of the thread, which is one conversation. */
+            thread_id: string;
+            /** @description The id of the run, which is one execution of an agent. */
+            run_id: string;
+            /** @description The id of the call within its run. A known call gets its stored outcome. */
+            call_id: string;
+            /** @description The person for whom the agent works. */
+            requester: string;
+            /**
+             * Format: date-time
+             * @description The time of creation.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description The time of expiry.
+             */
+            expires_at: string;
+            decision: components["schemas"]["CallDecisionJson"] | null;
+        };
         /** CallLease */
         CallLease: {
             /** @description The id of the approval. */
@@ -3167,6 +3299,17 @@ export interface components {
              * @constant
              */
             status: "running";
+        };
+        /**
+         * CallPageJson
+         * @description A page, possibly short even with a `next`. `behind`: the search index lacks the most recent changes.
+         */
+        CallPageJson: {
+            /** @description The items of this page. */
+            items: components["schemas"]["CallItemJson"][];
+            /** @description The cursor of the next page; null on the last page. */
+            next: string | null;
+            behind: boolean;
         };
         /** CallStatusJson */
         CallStatusJson: {
@@ -5633,6 +5776,81 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    get_api_calls: {
+        parameters: {
+            query?: {
+                status?: string;
+                tool?: string;
+                agent?: string;
+                thread_id?: string;
+                run_id?: string;
+                user?: string;
+                /** @description `next` of the previous page. */
+                cursor?: string;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CallPageJson"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+        };
+    };
     post_api_calls: {
         parameters: {
             query?: never;
@@ -12987,6 +13205,82 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["FreezeInfo"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+        };
+    };
+    get_api_calls_approval_id_details: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                approval_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CallDetailsJson"];
                 };
             };
             /** @description Bad Request */

@@ -29,13 +29,20 @@ from interlock.core.errors import (
     InvalidRequest,
     Misconfigured,
     NotFound,
-    StoreUnavailable,
     Unauthenticated,
 )
 from interlock.core.notify.delivery import ApprovalView, Notification
 from interlock.core.notify.routing import ChannelCapabilities
 from interlock.notify import message_text
-from interlock.notify.channel import ChannelContext, InboundPort, InboundRequest, InboundResponse, text_setting
+from interlock.notify.channel import (
+    ChannelContext,
+    InboundPort,
+    InboundRequest,
+    InboundResponse,
+    error_response,
+    json_response,
+    text_setting,
+)
 from interlock.notify.http import HttpPoster
 from interlock.presenters.approval import decision_json
 from interlock.runtime.durations import rfc3339
@@ -218,24 +225,6 @@ def _text(body: Mapping[str, object], name: str, default: str = "") -> str:
     if not isinstance(value, str) or not _NAME.fullmatch(value):
         raise InvalidRequest(f"{name} is missing or is not a name that there could be.")
     return value
-
-
-# The database's address and its errors are only for operators.
-UNAVAILABLE = "The database cannot be used now; nothing was decided. Try again in a while, with the same id."
-
-
-def json_response(value: object, status: int = 200) -> InboundResponse:
-    return InboundResponse(status, json.dumps(value, separators=(",", ":")).encode())
-
-
-def error_response(error: Error) -> InboundResponse:
-    body = error.to_json()
-    if isinstance(error, StoreUnavailable):
-        body["message"] = UNAVAILABLE
-    decision = body.get("decision")
-    if isinstance(decision, dict):  # times are numbers internally, and text in responses
-        body["decision"] = {**decision, "at": rfc3339(decision["at"])}
-    return json_response(body, error.status)
 
 
 def approval_status_json(approval_view: ApprovalView) -> dict[str, object]:

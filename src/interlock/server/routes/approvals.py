@@ -77,6 +77,8 @@ def _check_statuses(text: str) -> str:
 
 
 Name = Annotated[str, Field(max_length=MAX_NAME)]
+StatusFilter = Annotated[str, AfterValidator(_check_statuses), Field(json_schema_extra={"examples": ["pending"]})]
+Cursor = Annotated[str, Field(max_length=MAX_NAME, description="`next` of the previous page.")]
 TimeRange = tuple[int, int | None]
 
 
@@ -98,14 +100,14 @@ class PendingApprovalsQuery(BaseModel):
     q: Annotated[
         Name, Field(description="Words to search for: all of them have to match, the last one as a prefix.")
     ] = ""
-    cursor: Annotated[str, Field(max_length=MAX_NAME, description="`next` of the previous page.")] = ""
+    cursor: Cursor = ""
     limit: Annotated[int, Field(ge=1, le=MAX_LIMIT)] = 50
 
 
 class ApprovalsQuery(PendingApprovalsQuery):
     """Also filters by status, several separated by commas, and by the time of the proposal; `since` is inclusive."""
 
-    status: Annotated[str, AfterValidator(_check_statuses), Field(json_schema_extra={"examples": ["pending"]})] = ""
+    status: StatusFilter = ""
     since: Annotated[Name, Field(description="Only approvals proposed since this time (RFC 3339), inclusive.")] = ""
     until: Annotated[Name, Field(description="Only approvals proposed before this time (RFC 3339).")] = ""
 
@@ -190,7 +192,7 @@ class BulkDecisionResults(ResponseModel):
 async def list_approvals(filters: Annotated[ApprovalsQuery, Query()], context: ContextDep) -> Response:
     """Approvals, newest first; with status=pending, those that expire first."""
     times = _time_range(filters)
-    return await _page(context, filters, tuple(filters.status.split(",")) if filters.status else (), times)
+    return await _page(context, filters, split_statuses(filters.status), times)
 
 
 @router.get("/pending", responses=documented_responses(ApprovalPageJson), **require_roles(VIEWERS))
@@ -278,6 +280,10 @@ async def resolve_unknown(approval_id: str, body: ResolveUnknownBody, context: C
         context.workspace, approval_id, context.reviewer, ok=body.ok, note=body.note, result=body.result
     )
     return await context.show(approval_id)
+
+
+def split_statuses(text: str) -> tuple[str, ...]:
+    return tuple(text.split(",")) if text else ()
 
 
 def _time_range(filters: ApprovalsQuery) -> TimeRange:

@@ -1,4 +1,4 @@
-"""Routes for agents: propose a call, show or long-poll it, start, renew, finish, cancel, abandon; questions."""
+"""Routes for agents: propose a call, list, show or long-poll, start, renew, finish, cancel, abandon; questions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import secrets
 from contextlib import suppress
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter
-from pydantic import BaseModel, Field
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from interlock.app.gate import Execution
@@ -19,7 +19,9 @@ from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE
 from interlock.core.errors import InvalidRequest
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Outcome, Proceed
+from interlock.core.ports import ApprovalQuery
 from interlock.core.run import MAX_LEASE
+from interlock.presenters.approval import own_call_details_json, own_call_json
 from interlock.runtime.durations import rfc3339
 from interlock.runtime.json_schema import MAX_SCHEMA, check_schema, check_schema_size
 from interlock.runtime.offload import offload
@@ -52,7 +54,9 @@ from interlock.server.proposals import (
     resolve_definition,
     with_definition,
 )
+from interlock.server.routes.approvals import Cursor, Name, StatusFilter, split_statuses
 from interlock.server.state import ServerState
+from interlock.storage.engine.queries import MAX_LIMIT
 
 MAX_WAIT = 60.0  # seconds of one long poll
 LeaseSeconds = Annotated[float, Field(gt=0, le=MAX_LEASE // 1000)]
@@ -73,6 +77,21 @@ class CallQuery(BaseModel):
             description="The number of the last question that the agent knows; a newer one ends the wait.",
         ),
     ] = None
+
+
+class CallsQuery(BaseModel):
+    """Filters, all of which have to match; `user` is the requester."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    status: StatusFilter = ""
+    tool: Name = ""
+    agent: Name = ""
+    thread_id: Name = ""
+    run_id: Name = ""
+    user: Name = ""
+    cursor: Cursor = ""
+    limit: Annotated[int, Field(ge=1, le=MAX_LIMIT)] = 50
 
 
 class StartCallBody(RequestBody):
@@ -128,6 +147,51 @@ class CallLease(ResponseModel):
 class CallStatusJson(ResponseModel):
     approval_id: str
     status: Status
+
+
+class CallDecisionJson(ResponseModel):
+    """How the call was decided; not by whom."""
+
+    kind: str
+    at: Timestamp
+    reason: str
+
+
+class CallItemJson(ResponseModel):
+    """One of the caller's own calls. `decision` is null while there is none, or a rejection can still be undone."""
+
+    id: str
+    tool: str
+    status: Status
+    args_sha256: str
+    sentence: str
+    effect: str
+    priority: str
+    agent: str
+    agent_path: list[str]
+    thread_id: str
+    run_id: str
+    call_id: str
+    requester: str
+    created_at: Timestamp
+    expires_at: Timestamp
+    decision: CallDecisionJson | None
+
+
+class CallPageJson(ResponseModel):
+    """A page, possibly short even with a `next`. `behind`: the search index lacks the most recent changes."""
+
+    items: list[CallItemJson]
+    next: str | None
+    behind: bool
+
+
+class CallDetailsJson(CallItemJson):
+    """Secret arguments are replaced by fingerprints; `args` is null once they were erased."""
+
+    args: dict[str, Any] | None
+    result: Any
+    error_message: str | None
 
 
 class CallRoutes:
@@ -270,6 +334,41 @@ def _execution_json(started: Execution) -> bytes:
     until = rfc3339(started.lease_until)
     body = encode_json({"fence": started.fence, "idempotency_key": started.idempotency_key, "lease_until": until})
     return b'%b,"args":%b}' % (body[:-1], started.args)
+
+
+@router.get("/api/calls", responses=documented_responses(CallPageJson), **require_roles(AGENTS))
+async def list_calls(query: Annotated[CallsQuery, Query()], state: StateDep, principal: PrincipalDep) -> Response:
+    """The caller's own calls, newest first: those of its key, and of the agents that the key is bound to.
+
+    An allowed read leaves no row, so it is not listed.
+    """
+    services = await state.workspaces.services(principal.workspace)
+    page = await services.gate_for(principal).list_calls(services.workspace, _approval_query(query))
+    items = [own_call_json(stored, state.clock()) for stored in page.items]
+    return to_starlette(json_response({"items": items, "next": page.next, "behind": page.is_index_behind}))
+
+
+@router.get(
+    "/api/calls/{approval_id}/details", responses=documented_responses(CallDetailsJson, 404), **require_roles(AGENTS)
+)
+async def show_call_details(approval_id: str, state: StateDep, principal: PrincipalDep) -> Response:
+    """One of the caller's own calls, with its arguments and its result."""
+    services = await state.workspaces.services(principal.workspace)
+    stored = await services.gate_for(principal).show_call(services.workspace, approval_id)
+    return to_starlette(json_response(own_call_details_json(stored, state.clock())))
+
+
+def _approval_query(query: CallsQuery) -> ApprovalQuery:
+    return ApprovalQuery(
+        split_statuses(query.status),
+        tool=query.tool,
+        agent=query.agent,
+        thread_id=query.thread_id,
+        run_id=query.run_id,
+        requester=query.user,
+        cursor=query.cursor,
+        limit=query.limit,
+    )
 
 
 class AskPeopleBody(RequestBody):

@@ -10,9 +10,10 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
-from interlock.core.approval.approval import STATUSES, Approval
+from interlock.core.approval.approval import Approval
 from interlock.core.approval.vote import open_stage
 from interlock.core.ports import ApprovalQuery, EntryFilter
+from interlock.presenters.approval import workspace_stats_json
 from interlock.runtime.durations import DAY, HOUR, rfc3339
 from interlock.server.dependencies import (
     VIEWERS,
@@ -28,7 +29,6 @@ from interlock.server.state import ServerState
 from interlock.storage.store import SqlStore
 from interlock.storage.tables.history import DecisionTimes, LedgerRange, NamedEventCount, TimeBucketCount
 
-DECIDED_STATUSES = ("approved", "rejected", "responded", "running", "succeeded", "failed", "unknown")
 MAX_ENTRIES = 500_000  # entries that are counted for one response: the newest
 CACHE_SECONDS = 5.0  # seconds for which a response is cached
 MAX_CACHED = 100
@@ -166,21 +166,7 @@ async def stats_history_cache(request: Request) -> StatsHistoryCache:
 @router.get("/api/stats", responses=documented_responses(WorkspaceStats), **require_roles(VIEWERS))
 async def show_stats(state: StateDep, principal: PrincipalDep) -> Response:
     """Approvals of this workspace, counted by status."""
-    stats = await state.store.stats(principal.workspace)
-    oldest = await state.store.metrics.oldest_pending(principal.workspace)
-    by_status = {status: stats.by_status.get(status, 0) for status in STATUSES}
-    body = {
-        "pending": by_status["pending"],
-        "waiting_agents": stats.waiting_runs,
-        "decided": sum(by_status[status] for status in DECIDED_STATUSES),
-        "expired": by_status["expired"],
-        "cancelled": by_status["cancelled"],
-        "allowed_reads": stats.allowed_reads,
-        "oldest_pending_seconds": 0.0 if oldest is None else max(0, state.clock() - oldest) / 1000,
-        "freezes": sum(each.is_on for each in await state.store.open_freezes(principal.workspace)),
-        "by_status": by_status,
-    }
-    return to_starlette(json_response(body))
+    return to_starlette(json_response(await workspace_stats_json(state.store, principal.workspace)))
 
 
 @router.get("/api/stats/history", responses=documented_responses(StatsHistory), **require_roles(VIEWERS))

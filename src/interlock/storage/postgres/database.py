@@ -310,8 +310,7 @@ class TsvectorIndex:
     def _expression(self, terms: SearchTerms) -> str:
         """Build a tsquery. No word contains an apostrophe or a backslash, so no input is taken for an operator."""
         parts = [f"'{word}'" for word in terms.words]
-        if terms.any_of:
-            parts.append("(" + " | ".join([f"'{word}'" for word in terms.any_of]) + ")")
+        parts += ["(" + " | ".join([f"'{word}'" for word in group]) + ")" for group in terms.any_of]
         if terms.prefix:
             parts.append(f"'{terms.prefix}':*")
         return " & ".join(parts)

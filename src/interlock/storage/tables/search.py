@@ -73,7 +73,7 @@ class ApprovalSearch:
     async def page(self, workspace: str, query: ApprovalQuery) -> ApprovalPage:
         terms = make_search_terms(workspace, query)
         behind = await self._is_behind(workspace)
-        if query.statuses == ("pending",):
+        if query.statuses == ("pending",) and not query.owners:  # a cursor must not hold the id of another owner's call
             page = await self._most_urgent(workspace, query, terms)
         else:
             page = await self._newest(workspace, query, terms)
@@ -288,9 +288,8 @@ class Fts5Index:
         patterns = [f"% {word} %" for word in terms.words]
         patterns += [f"% {terms.prefix}%"] if terms.prefix else []
         conditions = [_LIKE] * len(patterns)
-        if terms.any_of:
-            conditions.append(f"({' or '.join([_LIKE] * len(terms.any_of))})")
-        return " and ".join(conditions), [*patterns, *(f"% {word} %" for word in terms.any_of)]
+        conditions += [f"({' or '.join([_LIKE] * len(group))})" for group in terms.any_of]
+        return " and ".join(conditions), [*patterns, *(f"% {word} %" for group in terms.any_of for word in group)]
 
     def newest(self, terms: SearchTerms, span: DocumentRange, limit: int) -> Sql:
         text = (
@@ -343,8 +342,7 @@ class Fts5Index:
     def _expression(self, terms: SearchTerms) -> str:
         """Build an FTS5 query. No word contains a quotation mark, so no input is taken for an operator."""
         parts = [f'"{word}"' for word in terms.words]
-        if terms.any_of:
-            parts.append("(" + " OR ".join([f'"{word}"' for word in terms.any_of]) + ")")
+        parts += ["(" + " OR ".join([f'"{word}"' for word in group]) + ")" for group in terms.any_of]
         if terms.prefix:
             parts.append(f'"{terms.prefix}" *')
         return " AND ".join(parts)
