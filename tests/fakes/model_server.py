@@ -219,9 +219,7 @@ async def _send(writer: asyncio.StreamWriter, status: int, body: Any, extra: Map
     await writer.drain()
 
 
-async def _send_raw(
-    answer: RawAnswer, turn: Turn, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-) -> None:
+async def _send_raw(answer: RawAnswer, turn: Turn, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     if answer.ending != "reset":
         headers = {"content-type": answer.content_type, "transfer-encoding": "chunked", **answer.headers}
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())

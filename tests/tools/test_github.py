@@ -18,7 +18,7 @@ from interlock.chat.tool import Tool, ToolContext, ToolInvocation
 from interlock.chat.tools import github as github_tools
 from interlock.core.call import propose
 from interlock.core.canonical import canonical
-from interlock.core.errors import Misconfigured, ToolFailed
+from interlock.core.errors import CallWouldFail, Misconfigured, ToolFailed
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Finished
 from tests.databases import Database
@@ -379,6 +379,11 @@ async def test_any_other_response_is_reported(answer: httpx2.Response, words: st
             await tool.run(ToolInvocation({"repo": REPO}, ""))
     assert "canary" not in str(caught.value)
     assert [request.url.host for request in seen] == ["api.github.com"] * 2  # the token goes nowhere else
+
+
+async def test_a_preview_knows_that_an_issue_is_not_there(sqlite_pack: GitHubPack) -> None:  # R35
+    with pytest.raises(CallWouldFail, match="was not found"):
+        await sqlite_pack.preview("comment", number=77, body="x")
 
 
 async def test_previews_show_what_is_touched(sqlite_pack: GitHubPack) -> None:

@@ -21,7 +21,7 @@ import httpx2
 
 from interlock.chat.tool import Tool, ToolContext, ToolInvocation, object_schema
 from interlock.core.call import Args, ToolSpec
-from interlock.core.errors import EffectUnknown, Misconfigured, ToolFailed
+from interlock.core.errors import CallWouldFail, EffectUnknown, Misconfigured, ToolFailed
 from interlock.core.ports import ToolItemStore
 from interlock.runtime.durations import rfc3339
 
@@ -458,7 +458,8 @@ class GitHubClient:
             return _json(response)
         if response.status_code >= 500:
             raise GitHubResponseLost(f"GitHub fails (HTTP {response.status_code}). {FAILS}")
-        raise ToolFailed(_refusal(response, path))
+        error = CallWouldFail if response.status_code == 404 else ToolFailed
+        raise error(_refusal(response, path))
 
 
 def _refusal(response: httpx2.Response, path: str) -> str:
