@@ -299,14 +299,14 @@ def whole(wire: Interface, reply: ModelReply, refused: str = "") -> RawAnswer:
         body = events(wire, reply)[-1].data["response"]
         if refused:
             content = [{"type": "refusal", "refusal": refused}]
-            message = {"type": "message", "id": "msg_1", "role": "assistant", "content": content, "status": "completed"}
-            body = {**body, "output": [message]}
+            item = {"type": "message", "id": "msg_1", "role": "assistant", "content": content, "status": "completed"}
+            body = {**body, "output": [item]}
     else:
         wishes = [
             {"id": wish.id, "type": "function", "function": {"name": wish.tool, "arguments": wish.args}}
             for wish in reply.tool_requests
         ]
-        message = {"role": "assistant", "content": reply.text or None, "refusal": refused or None}
+        message: Json = {"role": "assistant", "content": reply.text or None, "refusal": refused or None}
         message |= {"tool_calls": wishes} if wishes else {}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "tool_calls" if wishes else "stop"}
         usage = {"prompt_tokens": 100, "completion_tokens": 5, "total_tokens": 105}

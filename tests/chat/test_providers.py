@@ -309,8 +309,12 @@ async def test_an_empty_answer_to_results_is_the_end_of_the_turn(model_server: M
 
 async def test_a_whole_message_of_anthropic_is_read_instead_of_a_stream(model_server: ModelServer) -> None:
     call = {"type": "tool_use", "id": "toolu_1", "name": OFFER.name, "input": {"title": "A"}}
-    body = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "stop_reason": "tool_use"}
-    body |= {"content": [{"type": "text", "text": "I create it."}, call], "stop_sequence": None}
+    body: dict[str, object] = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m"}
+    body |= {
+        "stop_reason": "tool_use",
+        "content": [{"type": "text", "text": "I create it."}, call],
+        "stop_sequence": None,
+    }
     body |= {"usage": {"input_tokens": 100, "output_tokens": 5}}
     model_server.raw_answers.append(RawAnswer((json.dumps(body).encode(),), content_type="application/json"))
     text, reply = await turn(model_at(model_server.url, "anthropic"), make_prompt("Go"))

@@ -28,7 +28,9 @@ describe("sentences", () => {
       describeEntry(entry("proposed", { actor: "agent:bot", data: { tool: "pay", rule: "money" } })),
     ).toBe("The agent bot asked to run pay (rule “money”)");
     expect(
-      describeEntry(entry("denied", { actor: "agent:bot", data: { tool: "pay", rule: "money", by: "preview" } })),
+      describeEntry(
+        entry("denied", { actor: "agent:bot", data: { tool: "pay", rule: "money", by: "preview" } }),
+      ),
     ).toBe("The agent bot wanted to run pay, which would have failed: nobody was asked");
     expect(
       describeEntry(
