@@ -97,6 +97,7 @@ class RecordedTools:
     removed: set[str] = field(default_factory=set)  # tools that there are no more
     sentence: str = "Send to {to}"
     more: list[Tool] = field(default_factory=list)
+    look_up_error: Exception | None = None  # raised by the preview of t_file and t_wipe
 
     def tools(self, workspace: str) -> Sequence[Tool]:
         return [tool for tool in (*self._all(), *self.more) if tool.name not in self.removed]
@@ -106,6 +107,7 @@ class RecordedTools:
         return (
             self._tool(ToolSpec("t_look", "read", schema=object_schema("what", what=TEXT))),
             self._tool(ToolSpec("t_send", "write", schema=object_schema("to", to=TEXT), describe=self.sentence)),
+            self._tool(ToolSpec("t_file", "write", schema=object_schema("to", to=TEXT), preview=self._look_up)),
             self._tool(ToolSpec("t_put", "write", schema=object_schema("to", to=TEXT), idempotent=True)),
             self._tool(
                 ToolSpec(
@@ -113,7 +115,7 @@ class RecordedTools:
                     "destructive",
                     schema=page,
                     describe="Delete {page}. This cannot be undone.",
-                    preview=lambda args: f"Page {args['page']}, 3 sections",
+                    preview=lambda args: self._look_up(f"Page {args['page']}, 3 sections"),
                     confirm="chat",
                 )
             ),
@@ -137,6 +139,11 @@ class RecordedTools:
             return {"ran": spec.name}
 
         return Tool(spec, f"Does {spec.name}", run)
+
+    def _look_up(self, found: object) -> str:
+        if self.look_up_error is not None:
+            raise self.look_up_error
+        return str(found)
 
     async def _fail(self, use: ToolInvocation) -> object:
         raise ToolFailed("The other side said no.")

@@ -20,7 +20,7 @@ from interlock.core.chat.transcript import (
     ToolResult,
 )
 from interlock.core.errors import Misconfigured, ModelFailed
-from tests.fakes.model_server import Fault, ModelServer, run_models, run_models_process
+from tests.fakes.model_server import Fault, ModelServer, RawAnswer, run_models, run_models_process
 
 WIRE_FORMATS = ("openai", "openai-responses", "anthropic")
 OFFER = PromptTool(
@@ -292,6 +292,47 @@ async def test_a_text_that_reached_the_limit_says_so(model_server: ModelServer, 
     text, reply = await turn(opened(), make_prompt("Hello"))
     assert text == reply.text
     assert text.endswith("ends here.]")
+
+
+async def test_an_empty_answer_to_results_is_the_end_of_the_turn(model_server: ModelServer, opened: Open) -> None:
+    model, said = opened(), 'create an issue titled "A"'
+    _, first = await turn(model, make_prompt(said))
+    history = (said, first, ToolResult(first.tool_requests[0].id, OFFER.name, {"title": "A"}))
+    model_server.faults.extend([Fault("empty"), Fault("empty")])
+    text, empty = await turn(model, make_prompt(*history))
+    assert (text, empty.text, empty.tool_requests) == ("", "", ())
+    assert "nothing" in (await failure(model, make_prompt(*history, "Well?"))).message  # a person wants an answer
+    text, _ = await turn(model, make_prompt(*history, empty, "Hello"))
+    assert text
+    assert model_server.violations == []
+
+
+async def test_a_whole_message_of_anthropic_is_read_instead_of_a_stream(model_server: ModelServer) -> None:
+    call = {"type": "tool_use", "id": "toolu_1", "name": OFFER.name, "input": {"title": "A"}}
+    body: dict[str, object] = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m"}
+    body |= {
+        "stop_reason": "tool_use",
+        "content": [{"type": "text", "text": "I create it."}, call],
+        "stop_sequence": None,
+    }
+    body |= {"usage": {"input_tokens": 100, "output_tokens": 5}}
+    model_server.raw_answers.append(RawAnswer((json.dumps(body).encode(),), content_type="application/json"))
+    text, reply = await turn(model_at(model_server.url, "anthropic"), make_prompt("Go"))
+    assert (text, [wish.tool for wish in reply.tool_requests]) == ("I create it.", [OFFER.name])
+    assert json.loads(reply.tool_requests[0].args) == {"title": "A"}
+    assert len(model_server.turns) == 1
+
+
+async def test_an_answer_that_is_too_long_to_keep_is_not_read_to_its_end(
+    model_server: ModelServer, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("interlock.chat.provider_turn.MAX_ANSWER", 1_000)
+    model_server.reply = lambda _: ModelReply("word " * 400)
+    failed = await failure(opened())
+    assert not failed.is_retryable
+    assert "too long to keep" in failed.message
+    model_server.raw_answers.append(RawAnswer((b"{" + b" " * 3_000_000,), content_type="application/json"))
+    assert "too long to keep" in (await failure(opened())).message
 
 
 async def test_ids_that_repeat_within_a_turn_or_a_thread_are_replaced(

@@ -59,11 +59,12 @@ async def test_the_first_call_tells_what_would_happen_and_shows_no_card(database
 
 
 # R19
-async def test_a_plain_yes_lets_the_same_call_run_once(database: Database, clock: Clock) -> None:
+@pytest.mark.parametrize("text", ["Yes!", "yes please", "sure, do it"])
+async def test_a_plain_yes_lets_the_same_call_run_once(database: Database, clock: Clock, text: str) -> None:
     async with open_chat(database, clock) as chat:
         thread = await ask_for_confirmation(chat)
         chat.model.turns = [tool_calls(confirmed_call())]
-        await chat.say("Yes!", thread)
+        await chat.say(text, thread)
         assert chat.effects.calls_to("t_wipe") == [{"page": "About", "confirmed": True}]
         assert chat.model.tool_results["c2"] == {"ran": "t_wipe"}
         (stored,) = (await chat.services.inbox.list("default", ApprovalQuery())).items
@@ -74,7 +75,7 @@ async def test_a_plain_yes_lets_the_same_call_run_once(database: Database, clock
 
 
 # R19
-@pytest.mark.parametrize("text", ["no", "Which one?", "yes please, and Contact too", "yes?"])
+@pytest.mark.parametrize("text", ["no", "Which one?", "yes please, and Contact too", "yes?", "yes, publish it"])
 async def test_anything_but_a_plain_yes_runs_nothing(database: Database, clock: Clock, text: str) -> None:
     async with open_chat(database, clock) as chat:
         thread = await ask_for_confirmation(chat)

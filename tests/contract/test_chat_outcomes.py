@@ -10,6 +10,7 @@ from interlock.core.approval.approval import Approval
 from interlock.core.chat.thread import Thread
 from interlock.core.chat.transcript import ModelReply, Prompt, ToolRequest, ToolResult
 from interlock.core.decision import Acknowledgement, Approve
+from interlock.core.errors import CallWouldFail, ToolFailed
 from interlock.core.ports import User
 from interlock.runtime.durations import rfc3339
 from tests.chat_harness import ANN, FAY, TIMEOUT, ChatHarness, open_chat, tool_calls, tool_request, wait_until
@@ -407,3 +408,73 @@ async def _wait_for_card(chat: ChatHarness, thread: Thread) -> Approval:
         while not (cards := await chat.pending_approvals(thread)):  # noqa: ASYNC110  a card sets no event
             await asyncio.sleep(0.01)
     return cards[0]
+
+
+# Calls that are known to fail
+
+MISSING = CallWouldFail("There is no page 'Abuot'. Near that: 'About'.")
+TOLD = {"success": False, "status": "failed", "error": MISSING.message}
+DENY_FILES = "version: 1\nrules:\n  - {name: never, tools: [t_file], then: deny, reason: Not here.}\n"
+
+
+def file_call(call: str = "c1") -> ToolRequest:
+    return tool_request(call, "t_file", to="Abuot")
+
+
+# R3, R35
+async def test_nobody_is_asked_about_a_call_that_would_fail_and_the_model_is_told(
+    database: Database, clock: Clock
+) -> None:
+    async with open_chat(database, clock, tool_calls(file_call(), send("c2")), ModelReply("Sorry.")) as chat:
+        chat.effects.look_up_error = MISSING
+        thread = await chat.say("File it")
+        (card,) = await chat.pending_approvals(thread)  # the other call is asked about as ever
+        assert card.subject.tool == "t_send"
+        await chat.approve(card)
+        assert (chat.model.tool_results["c1"], chat.effects.calls_to("t_file")) == (TOLD, [])
+        assert_one_result_each(chat.model.prompts[-1])
+        entries = [entry async for page in chat.store.entries("default") for entry in page]
+        (denied,) = [entry for entry in entries if entry.kind == "denied"]
+        assert ('"by":"preview"' in denied.data, "Abuot" in str(denied.content)) == (True, True)
+
+
+# R34, R35
+async def test_what_a_rule_denies_is_denied_for_its_reason_and_not_looked_up(database: Database, clock: Clock) -> None:
+    async with open_chat(database, clock, tool_calls(file_call()), ModelReply("Sorry.")) as chat:
+        await chat.put_policy(DENY_FILES)
+        chat.effects.look_up_error = MISSING
+        await chat.say("File it")
+        result = chat.model.tool_results["c1"]
+        assert (result["status"], result["reason"]) == ("denied", "Not here.")
+
+
+# R3, R35
+async def test_a_look_up_that_gets_no_answer_leaves_the_question_to_people(database: Database, clock: Clock) -> None:
+    async with open_chat(database, clock, tool_calls(file_call())) as chat:
+        chat.effects.look_up_error = ToolFailed("Linear cannot be reached.")
+        thread = await chat.say("File it")
+        (card,) = await chat.pending_approvals(thread)
+        assert (await chat.services.inbox.show("default", card.id)).card.preview == "No preview: ToolFailed."
+
+
+# R19, R35
+async def test_nothing_is_to_be_confirmed_that_would_fail(database: Database, clock: Clock) -> None:
+    wipe = tool_request("c1", "t_wipe", page="Abuot")
+    async with open_chat(database, clock, tool_calls(wipe), ModelReply("There is none.")) as chat:
+        chat.effects.look_up_error = MISSING
+        thread = await chat.say("Delete Abuot")
+        assert chat.model.tool_results["c1"] == TOLD
+        assert (await chat.store.threads.get("default", thread.id)).confirmation is None
+        assert await chat.entries(thread, "confirming") == []
+
+
+# R19, R35
+async def test_a_confirmed_call_that_would_fail_by_now_does_not_run(database: Database, clock: Clock) -> None:
+    wipe = tool_request("c1", "t_wipe", page="Abuot")
+    again = tool_request("c2", "t_wipe", page="Abuot", confirmed=True)
+    async with open_chat(database, clock, tool_calls(wipe), ModelReply("Shall I?"), tool_calls(again)) as chat:
+        thread = await chat.say("Delete Abuot")
+        chat.effects.look_up_error = MISSING
+        await chat.say("yes", thread)
+        assert (chat.model.tool_results["c2"], chat.effects.calls) == (TOLD, [])
+        assert await chat.pending_approvals(thread) == []

@@ -1,7 +1,8 @@
 """The gate: the agent's API, in process and over HTTP."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Mapping
 
 import pytest
 
@@ -14,11 +15,14 @@ from interlock.core.errors import (
     AlreadyStarted,
     BindingBroken,
     CallMismatch,
+    CallWouldFail,
     ClockBehind,
+    EffectUnknown,
     Expired,
     InvalidRequest,
     LeaseLost,
     NotApproved,
+    ToolFailed,
 )
 from interlock.core.grant import Grant
 from interlock.core.ledger.event import Payload
@@ -379,6 +383,57 @@ async def test_a_preview_is_shown_and_a_failing_one_stops_nothing(services: AppS
         card = (await services.inbox.show("default", approval_id)).card
         shown = ("", words) if has_remote_gate(services) else (words, "")  # from there it is the agent's word
         assert (card.preview, card.agent_preview) == shown
+
+
+# R35, R41, R47
+async def test_a_call_that_its_preview_knows_to_fail_is_recorded_and_not_asked_about(
+    database: Database, clock: Clock
+) -> None:
+    def missing(args: Mapping[str, object]) -> str:
+        raise CallWouldFail(f"There is no {args['path']}, with the key {args['key']}.")
+
+    rules = "version: 1\nrules:\n  - {name: ask me, tools: [delete_file], then: ask}\n"
+    spec = ToolSpec("delete_file", "destructive", secret=("key",), preview=missing)
+    async with open_services(database, clock, rules) as services:
+        with pytest.raises(CallWouldFail, match=r"^There is no /x, with the key \[hidden\]\.$"):
+            await services.gate.check(call(1, {"path": "/x", "key": "hunter2"}), spec)
+        assert await event_kinds(services) == ["policy_changed", "denied"]
+        assert database.sql("select * from approvals") == []
+        *_, entry = [entry async for page in services.store.entries("default") for entry in page]
+        data, content = json.loads(entry.data), json.loads(entry.content or b"{}")
+        assert (data["by"], data["rule"]) == ("preview", "ask me")
+        assert content["reason"] == "There is no /x, with the key [hidden]."
+        assert await ledger_violations(services) == []
+        assert "hunter2" not in repr(database.sql("select * from contents"))
+        (recorded,) = [each async for page in services.store.recorded_calls("default", 0) for each in page]
+        assert recorded.verdict == "ask"  # a rehearsal compares what the policy said
+
+
+# R34, R35
+async def test_a_known_call_keeps_its_outcome_whatever_its_preview_says_now(services: AppServices) -> None:
+    asked: list[object] = []
+
+    def vanishing(args: object) -> str:
+        asked.append(args)
+        if len(asked) > 1:
+            raise CallWouldFail("It is gone.")
+        return "One file."
+
+    spec = ToolSpec("delete_file", "destructive", preview=vanishing)
+    first = await services.gate.check(call(1), spec)
+    assert isinstance(first, Waiting)
+    assert await services.gate.check(call(1), spec) == first
+
+
+# R34, R35
+@pytest.mark.parametrize("error", [ToolFailed("No answer."), TimeoutError(), ConnectionError(), EffectUnknown("Hm.")])
+async def test_a_look_up_that_only_failed_stops_no_question(services: AppServices, error: Exception) -> None:
+    def broken(args: object) -> str:
+        raise error
+
+    approval_id = await propose_pending(services, 1, ToolSpec("delete_file", "write", preview=broken))
+    card = (await services.inbox.show("default", approval_id)).card
+    assert (card.preview or card.agent_preview) == f"No preview: {type(error).__name__}."
 
 
 async def test_a_grant_covers_a_call_once_and_only_in_its_scope(

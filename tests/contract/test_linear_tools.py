@@ -15,7 +15,7 @@ from interlock.app.bootstrap import AppServices
 from interlock.chat.tool import Tool, ToolContext, ToolInvocation
 from interlock.chat.tools.linear import pack
 from interlock.chat.tools.linear.api import idempotent_id, make_linear_access
-from interlock.core.errors import EffectUnknown, Misconfigured, ToolFailed
+from interlock.core.errors import CallWouldFail, EffectUnknown, Misconfigured, ToolFailed
 from interlock.core.ports import ToolItemStore
 from interlock.demo.linear.content import fill_linear
 from interlock.demo.linear.server import FakeLinear
@@ -607,7 +607,6 @@ async def test_every_call_is_one_sentence(
         ("create_project", {"name": "x"}, ["Team: Demo"]),
         ("create_cycle", {"starts_at": "2026-12-01", "ends_at": "2026-12-14"}, ["Team: Demo"]),
         ("update_cycle", {"id": "1", "name": "S"}, ["-name: Sprint 1", "+name: S"]),
-        ("delete_issue", {"id": "DEMO-99"}, []),
     ],
 )
 async def test_a_preview_shows_the_effect_and_changes_nothing(
@@ -615,7 +614,35 @@ async def test_a_preview_shows_the_effect_and_changes_nothing(
 ) -> None:  # R45
     seen = (await linear.preview(name, **args)).splitlines()
     assert [line for line in lines if line not in seen] == []
-    assert bool(lines) is not seen[0].startswith("This could not be looked up, and may fail: There is no issue")
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "words"),
+    [
+        ("delete_issue", {"id": "DEMO-99"}, "There is no issue 'DEMO-99'"),
+        ("assign_issue", {"id": "DEMO-2", "assignee": "Zoe Zimmer"}, "Linear has no person 'Zoe Zimmer'"),
+        ("create_issue", {"title": "x", "assignee": "nobody else"}, "Linear has no person 'nobody else'"),
+        ("create_issue", {"title": "x", "team": "Sales"}, "Linear has no team 'Sales'"),
+        ("change_status", {"id": "DEMO-2", "status": "Dnoe"}, "Linear has no status 'Dnoe'"),
+        ("add_label", {"id": "DEMO-2", "label": "nope"}, "Linear has no label 'nope'"),
+        ("update_cycle", {"id": "99", "name": "S"}, "Linear has no cycle '99'"),
+        ("create_cycle", {"starts_at": "soon", "ends_at": "2026-12-14"}, "starts_at is no date"),
+        ("create_cycle", {"starts_at": "2026-12-14", "ends_at": "2026-12-01"}, "A cycle ends after it starts"),
+    ],
+)
+async def test_a_preview_knows_what_would_fail_for_certain(
+    linear: LinearToolHarness, name: str, args: dict[str, object], words: str
+) -> None:  # R35, R45
+    with pytest.raises(CallWouldFail) as refused:
+        await linear.preview(name, **args)
+    assert words in refused.value.message
+
+
+async def test_an_issue_that_was_deleted_is_known_not_to_change(linear: LinearToolHarness) -> None:  # R35, R45
+    await linear.use("delete_issue", id="DEMO-1")
+    linear.line.requests.clear()
+    with pytest.raises(CallWouldFail, match="was deleted"):
+        await linear.preview("comment", id="DEMO-1", body="x")
 
 
 async def test_the_preview_of_a_second_deletion_says_that_nothing_would_change(

@@ -38,6 +38,16 @@ class Fault(NamedTuple):
     retry_after: int = 0
 
 
+class RawAnswer(NamedTuple):
+    """An answer sent as it is, in these pieces; `ending` is empty, cut, hang, or reset, which sends nothing at all."""
+
+    pieces: tuple[bytes, ...] = ()
+    status: int = 200
+    content_type: str = "text/event-stream"
+    headers: Mapping[str, str] = {}
+    ending: str = ""
+
+
 class Request(NamedTuple):
     method: str
     path: str
@@ -69,6 +79,7 @@ class ModelServer:
     bodies: list[Json] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
     faults: deque[Fault] = field(default_factory=deque)
+    raw_answers: deque[RawAnswer] = field(default_factory=deque)  # sent first, before any scripted reply
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -105,6 +116,9 @@ class ModelServer:
         told = hashlib.sha256(repr([(*each,) for each in prompt.messages]).encode()).hexdigest()
         turn = Turn(wire.path, body["model"], told, fault.kind)
         self.turns.append(turn)
+        if self.raw_answers:
+            await _send_raw(self.raw_answers.popleft(), turn, reader, writer)
+            return
         if fault.kind.isdigit():
             status = int(fault.kind)
             extra = {"retry-after": str(fault.retry_after)} if fault.retry_after else {}
@@ -203,6 +217,24 @@ async def _send(writer: asyncio.StreamWriter, status: int, body: Any, extra: Map
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     writer.write(f"HTTP/1.1 {status} X\r\n{lines}\r\n".encode() + data)
     await writer.drain()
+
+
+async def _send_raw(answer: RawAnswer, turn: Turn, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    if answer.ending != "reset":
+        headers = {"content-type": answer.content_type, "transfer-encoding": "chunked", **answer.headers}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        writer.write(f"HTTP/1.1 {answer.status} X\r\n{lines}connection: close\r\n\r\n".encode())
+        for piece in answer.pieces:
+            writer.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
+            await writer.drain()
+    if answer.ending in ("cut", "reset"):
+        writer.transport.abort()
+    elif answer.ending == "hang":
+        turn.was_closed = await _wait_closed(reader)
+    else:
+        turn.is_complete = True
+        writer.write(b"0\r\n\r\n")
+        await writer.drain()
 
 
 def _begin(writer: asyncio.StreamWriter) -> None:

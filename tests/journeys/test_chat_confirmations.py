@@ -48,6 +48,22 @@ def test_yes_lets_the_very_call_run(scenario: ChatScenario) -> None:  # R19
     assert (card["status"], decision["by"], decision["via"]) == ("succeeded", "bob", "chat")
 
 
+@pytest.mark.parametrize("wire", ["scripted"], indirect=True)
+@pytest.mark.parametrize("words", ["yes please", "Yes, delete it."])
+def test_a_yes_in_a_few_more_words_is_one(scenario: ChatScenario, words: str) -> None:  # R19
+    slug = make_page(scenario)
+    with scenario.say(f'delete the page "{slug}"') as talk:
+        talk.read_all()
+    with scenario.say("yes, publish it", talk.thread) as other:
+        other.read_all()
+    assert page_exists(scenario, slug)
+    with scenario.say(f'delete the page "{slug}"', talk.thread) as again:
+        again.read_all()
+    with scenario.say(words, talk.thread) as more:
+        more.read_all()
+    assert not page_exists(scenario, slug)
+
+
 @EVERY_MODEL
 @pytest.mark.parametrize("word", ["no", "Nevermind."])
 def test_no_leaves_everything_as_it_is(scenario: ChatScenario, word: str) -> None:  # R19

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.core.chat.transcript import ModelReply, Prompt
-from tests.journeys.chat_client import ChatScenario, calls, last_user_text
+from tests.journeys.chat_client import ChatScenario, calls, last_user_text, scripted_replies
 
 EVERY_MODEL = pytest.mark.parametrize("wire", ["openai", "anthropic", "scripted"], indirect=True)
 
@@ -44,6 +44,22 @@ def test_edited_call_runs_with_the_persons_arguments_and_the_model_is_told_which
     assert told["ran_with"] == {**card["args"], "title": f"Better {scenario.name}"}
     assert "A person changed" in talk.text
     assert scenario.model.tool_results == [told]
+
+
+@pytest.mark.parametrize("wire", ["openai", "anthropic"], indirect=True)
+def test_nobody_is_asked_about_calls_that_are_known_to_fail(scenario: ChatScenario) -> None:  # R3 R35
+    missing = ("cms_publish_post", {"slug": f"no-{scenario.name}"})
+    stranger = ("linear_assign_issue", {"id": "DEMO-1", "assignee": f"Nobody {scenario.name}"})
+    scenario.model.reply = scripted_replies(calls(missing, stranger), ModelReply(""))
+    with scenario.say("publish and assign") as talk:
+        talk.read_all()
+    assert (talk.events_named("approval_request"), talk.seen[-1].name) == ([], "done")
+    assert [result["status"] for result in talk.results] == ["failed", "failed"]
+    assert [result["error"].partition("'")[0] for result in talk.results] == [
+        "There is no post ",
+        "Linear has no person ",
+    ]
+    assert scenario.bob.pending(talk.thread) == []
 
 
 def test_answered_call_does_not_run_and_the_model_reads_the_answer(scenario: ChatScenario) -> None:  # R11

@@ -12,6 +12,7 @@ from interlock.chat.loop import ThreadLoop
 from interlock.chat.turn import TurnContext
 from interlock.core.chat.transcript import Delta, ModelReply, Prompt, ToolRequest
 from interlock.core.errors import ModelFailed
+from interlock.core.ports import ToolItemTransaction
 from interlock.runtime.process_identity import is_dead, make_runner_id
 from interlock.server.http import AsgiApp, AsgiMessage
 from interlock.server.state import ServerState
@@ -51,10 +52,27 @@ class ScriptedModel:
         yield ModelReply(words, tuple(wishes), tokens=1)
 
 
+async def put_cms_items(state: ServerState, slug: str) -> None:
+    """Store a post and a page: nobody is asked about those that do not exist."""
+    post = {"title": "Hello", "status": "draft", "body": "Hello."}
+    page = {"title": "Hello", "sections": []}
+
+    def put(transaction: ToolItemTransaction) -> None:
+        transaction.put("post", slug, post)
+        transaction.put("page", slug, page)
+
+    await state.store.records("default").change("", put)
+
+
+async def delete_cms_item(state: ServerState, kind: str, slug: str) -> None:
+    await state.store.records("default").change("", lambda transaction: transaction.delete(kind, slug))
+
+
 @asynccontextmanager
 async def run_chat_loop(state: ServerState, model: ScriptedModel) -> AsyncIterator[None]:
-    """Run the chat loop with this model."""
+    """Run the chat loop with this model, and with a post `hello` for its calls."""
     assistant, store = state.assistant, state.store
+    await put_cms_items(state, "hello")
     context = TurnContext(
         threads=store.threads,
         agents=assistant.agents,

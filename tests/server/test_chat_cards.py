@@ -143,6 +143,6 @@ async def test_what_was_decided_in_a_thread_can_be_found_later(  # R8
         thread_id, last, (card,) = await ask_and_leave(app, keys)
         await person.post("/api/chat/approve", json={"approvalId": card, "approved": True})
         await follow_thread(app, keys, thread_id, last)
-    for query in (f"thread_id={thread_id}", "tool=cms_publish_post&status=failed", "q=hello"):
+    for query in (f"thread_id={thread_id}", "tool=cms_publish_post&status=succeeded", "q=hello"):
         items = (await person.get(f"/api/approvals?{query}")).json()["items"]
         assert [(item["id"], item["thread_id"]) for item in items] == [(card, thread_id)], query

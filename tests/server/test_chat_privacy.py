@@ -15,7 +15,7 @@ from interlock.server.middleware import RequestMiddleware
 from interlock.server.state import ServerState
 from tests.databases import Database
 from tests.server.asgi_request import send_request
-from tests.server.chat_harness import ScriptedModel, StreamReader, run_chat_loop
+from tests.server.chat_harness import ScriptedModel, StreamReader, delete_cms_item, put_cms_items, run_chat_loop
 from tests.server.conftest import ClientFactory
 from tests.support import ADA, Clock, approve
 
@@ -23,6 +23,7 @@ Keys = dict[str, str]
 PRIVATE = "harriet-vane"
 PUBLISH = ToolRequest("c1", "cms_publish_post", f'{{"slug": "{PRIVATE}"}}')
 DELETE = ToolRequest("c2", "cms_delete_page", f'{{"slug": "{PRIVATE}"}}')
+MISSING = ToolRequest("c3", "cms_archive_post", f'{{"slug": "{PRIVATE}-2"}}')
 
 
 async def erase(services: AppServices, scope: str, what: str, *, dry_run: bool = False) -> ErasureResult:
@@ -46,16 +47,28 @@ def tables_containing(database: Database, needle: str) -> set[str]:
 @pytest.fixture
 async def thread_id(app: RequestMiddleware, state: ServerState, services: AppServices, keys: Keys) -> str:
     """Somebody's name in every place that can hold one: words, arguments, results, and an answer to a question."""
-    turns = [[f"About {PRIVATE}.", PUBLISH], ["Done.", DELETE], [f"Shall I delete {PRIVATE}?"], ["I left it."]]
+    turns = [
+        [f"About {PRIVATE}.", PUBLISH, MISSING],
+        ["Done.", DELETE],
+        [f"Shall I delete {PRIVATE}?"],
+        ["I left it."],
+    ]
+    await put_cms_items(state, PRIVATE)
     async with run_chat_loop(state, ScriptedModel(*turns)):
         stream = await StreamReader(
             app, keys["reviewer"], "POST", "/api/chat", message=f"Publish {PRIVATE}", once=PRIVATE
         ).wait_started()
-        card = (await stream.read_until("approval_request"))[-1].data["approval"]["id"]
+        (card,) = [
+            event.data["approval"]["id"]
+            for event in await stream.read_until("approval_request")
+            if event.name == "approval_request"
+        ]
+        await delete_cms_item(state, "post", PRIVATE)  # an item of a tool is not the thread's
         await approve(services, card, ADA)
         await stream.read_all()
         more = {"message": f"no, not {PRIVATE}", "thread_id": stream.thread_id}
         await (await StreamReader(app, keys["reviewer"], "POST", "/api/chat", **more).wait_started()).read_all()
+    await delete_cms_item(state, "page", PRIVATE)
     return stream.thread_id
 
 

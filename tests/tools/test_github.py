@@ -18,7 +18,7 @@ from interlock.chat.tool import Tool, ToolContext, ToolInvocation
 from interlock.chat.tools import github as github_tools
 from interlock.core.call import propose
 from interlock.core.canonical import canonical
-from interlock.core.errors import EffectUnknown, Misconfigured, ToolFailed
+from interlock.core.errors import CallWouldFail, EffectUnknown, Misconfigured, ToolFailed
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Finished
 from tests.databases import Database
@@ -181,7 +181,8 @@ async def test_an_unknown_label_is_not_made(sqlite_pack: GitHubPack, name: str, 
         await sqlite_pack.run(name, number=1, **args)
     assert sqlite_pack.repo.labels == ["bug", "Good First Issue"]
     assert {method for method, _ in sqlite_pack.github.requests} == {"GET"}
-    assert "has no label" in await sqlite_pack.preview(name, number=1, **args)
+    with pytest.raises(CallWouldFail, match="has no label"):  # so that nobody is asked about it
+        await sqlite_pack.preview(name, number=1, **args)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +200,8 @@ async def test_labels_after_a_lost_answer_are_looked_up(sqlite_pack: GitHubPack,
 
 async def test_somebody_whom_github_would_leave_out_is_named_before_anything_is_sent(sqlite_pack: GitHubPack) -> None:
     args = {"title": "Fix", "assignees": ["ada", "mallory"]}
-    assert "cannot be assigned to 'mallory'" in await sqlite_pack.preview("create_issue", **args)
+    with pytest.raises(CallWouldFail, match="cannot be assigned to 'mallory'"):
+        await sqlite_pack.preview("create_issue", **args)
     with pytest.raises(ToolFailed, match=r"cannot be assigned to 'mallory'\. Nothing was sent"):
         await sqlite_pack.run("create_issue", **args)
     assert sqlite_pack.repo.issues == {}
@@ -494,6 +496,11 @@ async def test_a_write_whose_answer_cannot_be_read_has_an_unknown_effect(
             await tool.run(ToolInvocation({"repo": REPO, **args}, "key"))
 
 
+async def test_a_preview_knows_that_an_issue_is_not_there(sqlite_pack: GitHubPack) -> None:  # R35
+    with pytest.raises(CallWouldFail, match="was not found"):
+        await sqlite_pack.preview("comment", number=77, body="x")
+
+
 async def test_previews_show_what_is_touched(sqlite_pack: GitHubPack) -> None:
     sqlite_pack.github.open_issue(sqlite_pack.repo, "Login fails")
     await sqlite_pack.run("open_pull_request", title="Fix login", head="topic", base="main")
@@ -509,11 +516,10 @@ async def test_previews_show_what_is_touched(sqlite_pack: GitHubPack) -> None:
     assert await sqlite_pack.preview("create_issue", title="x", labels=["bug"]) == "Repository octo/hello."
     new = await sqlite_pack.preview("create_issue", title="x", labels=["bug", "odd"])
     assert new.endswith("New labels, which GitHub would add to the repository: odd.")
-    second = await sqlite_pack.preview("open_pull_request", title="x", head="topic", base="main")
-    assert second.endswith("GitHub would refuse another one.")
+    with pytest.raises(CallWouldFail, match=r"GitHub would refuse another one\.$"):
+        await sqlite_pack.preview("open_pull_request", title="x", head="topic", base="main")
     first = await sqlite_pack.preview("open_pull_request", title="x", head="other", base="main")
     assert first == "From octo:other into main. No pull request is open between them."
-    assert (await sqlite_pack.preview("comment", number=9, body="x")).startswith("This could not be looked up, and may")
     assert {method for method, _ in sqlite_pack.github.requests[before:]} == {"GET"}
 
 

@@ -12,7 +12,7 @@ from interlock.chat.tool import Tool, ToolContext, ToolInvocation
 from interlock.chat.tools import http
 from interlock.core.call import redact
 from interlock.core.canonical import canonical
-from interlock.core.errors import EffectUnknown, InvalidRequest, Misconfigured, ToolFailed
+from interlock.core.errors import CallWouldFail, EffectUnknown, InvalidRequest, Misconfigured, ToolFailed
 from interlock.net.ssrf import EgressPolicy, PinnedTransport
 from tests.tools.fake_network import OK, FakeNetwork, FakeResolver, authority, page, redirect, run_web_server
 
@@ -364,13 +364,15 @@ async def test_headers_that_say_how_a_request_travels_cannot_be_set(headers: dic
     assert fake.connection_count == 0
 
 
-def test_a_preview_says_what_is_sent_and_what_would_be_refused() -> None:
+def test_a_preview_says_what_is_sent_and_knows_what_would_be_refused() -> None:
     preview = post_tool().spec.preview
     assert preview({"url": "https://example.com/x", "body": {"a": 1}}) == (
         "Sends 8 bytes of application/json to example.com, port 443. No redirect is followed."
     )
-    assert preview({"url": "http://10.0.0.1/", "body": ""}).startswith("It would be refused: 10.0.0.1 is not")
-    assert preview({"url": "http://x.test/", "body": "", "headers": {"Host": "y"}}).startswith("It would be refused:")
+    with pytest.raises(CallWouldFail, match=r"10\.0\.0\.1 is not at a public address"):
+        preview({"url": "http://10.0.0.1/", "body": ""})
+    with pytest.raises(CallWouldFail, match="cannot be set"):
+        preview({"url": "http://x.test/", "body": "", "headers": {"Host": "y"}})
 
 
 NAMES = "Authorization X-API-Key x-api-key Api-Key API-KEY Cookie COOKIE Proxy-Authorization X-Auth-Token Private-Token"
@@ -385,8 +387,8 @@ def test_keys_in_headers_are_not_shown_to_people(name: str) -> None:
 
 def test_a_key_in_an_odd_spelling_would_be_shown_and_is_refused() -> None:
     preview = post_tool().spec.preview
-    told = preview({"url": "https://example.com/", "body": "", "headers": {"x-aPi-kEy": "s3cret"}})
-    assert "Write X-Api-Key" in told
+    with pytest.raises(CallWouldFail, match="Write X-Api-Key"):
+        preview({"url": "https://example.com/", "body": "", "headers": {"x-aPi-kEy": "s3cret"}})
 
 
 @pytest.mark.parametrize(

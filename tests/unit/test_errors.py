@@ -129,6 +129,7 @@ def test_the_codes_are_the_ones_that_were_promised() -> None:
         "answered",
         "binding_broken",
         "call_mismatch",
+        "call_would_fail",
         "clock_behind",
         "conflict",
         "delivery_failed",

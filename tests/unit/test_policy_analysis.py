@@ -263,11 +263,12 @@ def test_each_shadow_rule_is_told_with_the_verdicts_that_it_would_have_changed()
         event("denied", ("strict", "deny")),
         event("allowed", ("strict", "deny"), by="grant"),
         event("proposed"),
+        event("denied", ("loose", "allow"), by="preview"),
     )
-    assert found.calls == 5
+    assert found.calls == 6
     assert found.rules == (
         ShadowRuleUsage("strict", 4, {("ask", "deny"): 2, ("allow", "deny"): 1, ("deny", "deny"): 1}, 1_000, 4_000),
-        ShadowRuleUsage("loose", 1, {("ask", "allow"): 1}, 1_000, 1_000),
+        ShadowRuleUsage("loose", 2, {("ask", "allow"): 2}, 1_000, 6_000),
     )
 
 

@@ -29,7 +29,7 @@ from interlock.core.card import Finding
 from interlock.core.chat.thread import is_thread_id
 from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE
 from interlock.core.declared import call_findings, call_sentence, stored_preview
-from interlock.core.errors import Forbidden, InvalidRequest, NotFound, Problem, Stale
+from interlock.core.errors import CallWouldFail, Forbidden, InvalidRequest, NotFound, Problem, Stale
 from interlock.core.fast_dataclasses import fast_replace
 from interlock.core.freeze import Freeze
 from interlock.core.grant import Amounts, Grant
@@ -145,7 +145,8 @@ class Gate:
 
         An `approval_id` is a UUID that the caller chose for it; then a read gets a row as well. With `accept_invalid`,
         a call that does not fit the schema is stored for people to see, flagged, and cannot be approved as it is.
-        `fill` fills terms that a rule leaves open.
+        `fill` fills terms that a rule leaves open. Raises CallWouldFail, on record, instead of asking people about a
+        call that its tool's preview knows to fail.
         """
         self._check_run(call)
         if (active_freeze := await self.in_force.find_freeze(call)) is not None:
@@ -455,6 +456,26 @@ class Gate:
             case _:
                 assert_never(verdict)
 
+    async def preview(self, call: ToolCall, spec: ToolSpec) -> str:
+        """Render the preview for a question to people. Raises CallWouldFail, on record, if there is nothing to ask."""
+        try:
+            return await _run_preview(spec, call)
+        except CallWouldFail as error:
+            raise await self._record_failing_call(call, spec, error) from None
+        except Exception as error:  # noqa: BLE001  a failed look-up is no reason not to ask
+            return _missing_preview(error)
+
+    async def _record_failing_call(self, call: ToolCall, spec: ToolSpec, error: CallWouldFail) -> CallWouldFail:
+        """Record a call that is refused before anybody is asked; return the error without secret arguments."""
+        judgement = await self.judge(call, spec)
+        policy, reason = self.in_force.policy, error.message[:MAX_MESSAGE]
+        proposal = await self._make_proposal(policy, call, spec, Deny(reason), "", ())
+        if spec.secret:
+            reason = await asyncio.to_thread(mask_text, reason, call.args, proposal.shown.data)
+        change = propose.deny_failing(proposal, judgement.verdict.rule, reason)
+        await self._store.deny(call.workspace, change.events, spec)
+        return CallWouldFail(reason)
+
     async def _begin_asked(self, proposal: Proposal, terms: Ask, judgement: Judgement, epoch: PolicyEpoch) -> Outcome:
         """Evaluate the conditions of grants before the transaction; retry if there are new ones by then."""
         place = (proposal.call.workspace, proposal.call.tool)
@@ -537,7 +558,7 @@ class Gate:
         chance = secrets.token_hex(26)
         preview = ""
         if spec.preview is not None and isinstance(verdict, Ask) and not schema_errors:
-            preview = await render_preview(spec, call)
+            preview = await self.preview(call, spec)
         words = (spec, call.args, shown, preview)
         return Proposal(
             id=approval_id or uuid7(self._clock(), chance[:20]),
@@ -632,13 +653,22 @@ def uuid7(now: int, chance: str = "") -> str:
 
 async def render_preview(spec: ToolSpec, call: ToolCall) -> str:
     """The tool's own preview of its effect; a preview that fails must not stop the question."""
+    try:
+        return await _run_preview(spec, call)
+    except Exception as error:  # noqa: BLE001  of any kind: it is the tool's own code
+        return _missing_preview(error)
+
+
+def _missing_preview(error: Exception) -> str:
+    """The reviewer is told that there is no preview, and why."""
+    return f"No preview: {type(error).__name__}."
+
+
+async def _run_preview(spec: ToolSpec, call: ToolCall) -> str:
     if spec.preview is None:
         return ""
-    try:
-        made = spec.preview(call.parsed_args)
-        return str(await made if inspect.isawaitable(made) else made)[:100_000]
-    except Exception as error:  # noqa: BLE001  the reviewer is told that there is no preview, and why
-        return f"No preview: {type(error).__name__}."
+    made = spec.preview(call.parsed_args)
+    return str(await made if inspect.isawaitable(made) else made)[:100_000]
 
 
 ConditionResults = Mapping[str, bool]  # whether the conditions of grants hold for a call, by their text

@@ -24,6 +24,7 @@ from interlock.core.chat.transcript import PendingCall
 from interlock.core.errors import (
     BindingBroken,
     CallMismatch,
+    CallWouldFail,
     Conflict,
     Error,
     Expired,
@@ -71,6 +72,8 @@ class ToolCallRunner:
                 await self._propose_or_resume(call, args)
         except InvalidRequest as error:
             await self._record_result(call, error_message(error, call.tool_request.tool), "invalid")
+        except CallWouldFail as error:  # nobody is asked: the model is told, and can correct its call
+            await self._record_result(call, error_message(error, call.tool_request.tool), "failed")
 
     async def start(self, call: PendingCall, withdrawal: str) -> None:
         """Start an approved call. One that has started cannot be stopped: its outcome is recorded."""

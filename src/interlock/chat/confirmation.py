@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from secrets import token_bytes
 
-from interlock.app.gate import render_preview
 from interlock.app.inbox import active_delegations
 from interlock.chat import results
 from interlock.chat.agents import ChatServices
@@ -52,16 +51,19 @@ class ConfirmationFlow:
         return self._applies(spec) and isinstance(judge(self.services.gate.policy, proposed, spec).verdict, Ask)
 
     async def request(self, call: PendingCall, proposed: ToolCall, spec: ToolSpec) -> None:
-        """Return the question as the result of the call, instead of running it."""
+        """Return the question as the result of the call, instead of running it.
+
+        Raises CallWouldFail, on record, if there is nothing to confirm.
+        """
+        would = await self.services.gate.preview(proposed, spec)
         confirmation = Confirmation(
             self.leased_thread.thread.person, call.tool_request.id, spec.name, _digest_unconfirmed(proposed)
         )
         shown = redact(proposed.args, spec, token_bytes())  # the model and the log are not told any secret
-        preview = await render_preview(spec, proposed)
         result = {
             "requires_confirmation": True,
             "message": call_sentence(spec, shown),
-            "would": stored_preview(spec, proposed.args, shown, preview),
+            "would": stored_preview(spec, proposed.args, shown, would),
             "how": HOW_TO_CONFIRM,
         }
         body = {

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pydantic_ai.direct import model_request_stream
+from pydantic_ai.direct import model_request, model_request_stream
+from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import (
     ModelMessage,
     ModelMessagesTypeAdapter,
@@ -21,14 +22,17 @@ from pydantic_ai.messages import (
     PartStartEvent,
     TextPart,
     TextPartDelta,
+    ThinkingPart,
+    ThinkingPartDelta,
     ToolCallPart,
+    ToolCallPartDelta,
     ToolReturnPart,
     UserPromptPart,
 )
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
-from interlock.chat.providers import to_model_failure
+from interlock.chat.providers import HTML, AnswerNotStreamed, is_whole_answer, to_model_failure
 from interlock.core.chat.transcript import (
     Delta,
     ModelReply,
@@ -43,46 +47,108 @@ from interlock.core.errors import ModelFailed
 
 BROKE_OFF = "The answer of {model} broke off. It can be tried again."
 TOO_LONG = "The answer of {model} reached its limit within a call. Ask for less at once, or raise max_tokens."
+TOO_SHORT_LIMIT = "{model} reached its limit before it said anything. Raise max_tokens."
+TOO_LARGE = "The answer of {model} is too long to keep. Ask for less at once."
+WEB_PAGE = "{model} answered with a web page. Check models.{provider}.url, and any proxy in between."
+ODD_ENDING = "The answer of {model} ended in an unknown way ({ending}), maybe within a call. It can be tried again."
 REFUSED = "{model} refused to answer this. Put it in other words, or choose another model."
 EMPTY = "{model} answered with nothing. It can be tried again."
 TRUNCATED = "\n\n[The answer reached the model's limit and ends here.]"
+MAX_ANSWER = 1024 * 1024  # characters of one answer: more could not be kept
 PROVIDER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")  # valid as an id or a name for every provider
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderModel:
-    """A model at a provider. Each turn is one attempt: the thread's entries determine retries."""
+    """A model at a provider. Each turn is one attempt: the thread's entries determine retries.
+
+    `open_recorded` gives the same model with a recorded answer in place of the network.
+    """
 
     name: str
     api: Model
     settings: Mapping[str, object]
+    open_recorded: Callable[[bytes], Model]
     secret: str = field(default="", repr=False)
 
     async def turn(self, prompt: Prompt) -> AsyncGenerator[Delta | ModelReply]:
         """Stream a turn. Closing it early closes the connection, and the provider stops generating."""
         pieces: list[str] = []
         names = assign_provider_names(prompt.tools)
-        tools = [_tool(prompt_tool, names) for prompt_tool in prompt.tools]
+        request = self._request(prompt, names)
         try:
-            async with model_request_stream(
-                self.api,
-                to_messages(prompt, self.name, names),
-                model_settings=dict(self.settings),
-                model_request_parameters=ModelRequestParameters(function_tools=tools),
-            ) as stream:
+            length = 0
+            async with model_request_stream(self.api, **request) as stream:
                 async for event in stream:
+                    length += _event_length(event)
+                    if length > MAX_ANSWER:
+                        raise ModelFailed(TOO_LARGE.format(model=self.name), is_retryable=False)
                     if text := _event_text(event, pieces):
                         pieces.append(text)
                         yield Delta(text)
                 response = stream.get()
-            reply = _reply(response, "".join(pieces), prompt, self.name, names)
+            reply = _reply(_Answer(response, "".join(pieces)), prompt, self.name, names)
         except ModelFailed:
             raise
         except Exception as error:  # noqa: BLE001 - any exception of a provider's library has to show in the thread
-            raise to_model_failure(error, self.name, self.secret) from None
+            reply = await self._read_not_streamed(error, prompt, names)
         if rest := reply.text[len("".join(pieces)) :]:
             yield Delta(rest)
         yield reply
+
+    def _request(self, prompt: Prompt, names: ProviderNames) -> dict[str, Any]:
+        tools = [_tool(prompt_tool, names) for prompt_tool in prompt.tools]
+        return {
+            "messages": to_messages(prompt, self.name, names),
+            "model_settings": dict(self.settings),
+            "model_request_parameters": ModelRequestParameters(function_tools=tools),
+        }
+
+    async def _read_not_streamed(self, error: Exception, prompt: Prompt, names: ProviderNames) -> ModelReply:
+        """Read the answer that was sent as a whole instead of a stream; any other error is a failure of the model."""
+        found = _find_not_streamed(error)
+        if found is None:
+            raise to_model_failure(error, self.name, self.secret) from None
+        if found.content_type == HTML:
+            words = WEB_PAGE.format(model=self.name, provider=self.name.partition(":")[0])
+            raise ModelFailed(words, is_retryable=True)
+        if found.body is None:
+            raise ModelFailed(TOO_LARGE.format(model=self.name), is_retryable=False)
+        try:
+            response = await self._parse_recorded(found.body, self._request(prompt, names))
+            text = "\n\n".join(_storable(part.content) for part in response.parts if isinstance(part, TextPart))
+            return _reply(_Answer(response, text, is_whole=is_whole_answer(found.body)), prompt, self.name, names)
+        except ModelFailed:
+            raise
+        except Exception as failed:  # noqa: BLE001 - as above
+            raise to_model_failure(failed, self.name, self.secret) from None
+
+    async def _parse_recorded(self, body: bytes, request: Mapping[str, Any]) -> ModelResponse:
+        """Have the provider's own library parse the answer; nothing is sent."""
+        api = self.open_recorded(body)
+        if is_whole_answer(body):
+            _raise_if_error(body, self.name)
+            return await model_request(api, **request)
+        async with model_request_stream(api, **request) as stream:
+            async for _ in stream:
+                pass
+            return stream.get()
+
+
+def _raise_if_error(body: bytes, model: str) -> None:
+    """Raise for an error that was sent with the status of a success."""
+    match json.loads(body):
+        case {"error": {"message": str()} as error}:
+            raise ModelHTTPError(500, model, {"error": error})
+        case _:
+            pass
+
+
+def _find_not_streamed(error: BaseException | None) -> AnswerNotStreamed | None:
+    """Find the exception of our own client, which some libraries wrap in theirs."""
+    while error is not None and not isinstance(error, AnswerNotStreamed):
+        error = error.__cause__
+    return error
 
 
 ProviderNames = Mapping[str, str]  # of tools: our name → the provider's name
@@ -162,9 +228,52 @@ def _event_text(event: object, before: Sequence[str]) -> str:
             return ""
 
 
-def _reply(response: ModelResponse, text: str, prompt: Prompt, model: str, names: ProviderNames) -> ModelReply:
-    calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
-    _check(response, text, calls, model)
+def _event_length(event: object) -> int:
+    match event:
+        case PartStartEvent(
+            part=TextPart(content=str(text)) | ThinkingPart(content=str(text)) | ToolCallPart(args=str(text))
+        ):
+            return len(text)
+        case PartDeltaEvent(
+            delta=TextPartDelta(content_delta=str(text))
+            | ThinkingPartDelta(content_delta=str(text))
+            | ToolCallPartDelta(args_delta=str(text))
+        ):
+            return len(text)
+        case _:
+            return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """A complete response and its text; `is_whole`: it came as one body, which cannot have been cut off."""
+
+    response: ModelResponse
+    text: str
+    is_whole: bool = False
+
+    @property
+    def calls(self) -> list[ToolCallPart]:
+        return [part for part in self.response.parts if isinstance(part, ToolCallPart)]
+
+    @property
+    def ending(self) -> str:
+        """Return the provider's own word for the end; empty if it sent none."""
+        return str((self.response.provider_details or {}).get("finish_reason") or ("none" if self.is_whole else ""))
+
+    @property
+    def refusal(self) -> str:
+        return _storable(str((self.response.provider_details or {}).get("refusal") or ""))
+
+
+def _reply(answer: _Answer, prompt: Prompt, model: str, names: ProviderNames) -> ModelReply:
+    """Convert an answer. A refusal is the model's last word: what it called before is dropped."""
+    response, text, tokens = answer.response, answer.text, answer.response.usage.total_tokens
+    if answer.refusal and response.state == "complete":
+        return ModelReply("\n\n".join(filter(None, (text, answer.refusal))), tokens=tokens)
+    _check(answer, model)
+    if not text.strip() and not answer.calls:
+        return _empty_reply(answer, prompt, model)
     named = _with_ids(response.parts, prompt.messages)
     kept = replace(response, parts=[_with_provider_name(part) for part in named])
     ours = {theirs: own for own, theirs in names.items()}
@@ -178,21 +287,37 @@ def _reply(response: ModelResponse, text: str, prompt: Prompt, model: str, names
         "response": ModelMessagesTypeAdapter.dump_python([kept], mode="json")[0],
     }
     shown = text + TRUNCATED if response.finish_reason == "length" else text
-    return ModelReply(shown, tool_requests, json.dumps(opaque), response.usage.total_tokens)
+    return ModelReply(shown, tool_requests, json.dumps(opaque), tokens)
 
 
-def _check(response: ModelResponse, text: str, calls: Sequence[ToolCallPart], model: str) -> None:
+def _check(answer: _Answer, model: str) -> None:
     """Raise if the response is incomplete: a truncated call must not be proposed with partial arguments."""
-    ending = response.finish_reason
-    ended = (response.provider_details or {}).get("finish_reason")  # as sent by the provider, not inferred
-    if not ended or response.state != "complete":
-        raise ModelFailed(BROKE_OFF.format(model=model), is_retryable=True)
-    if ending == "length" and calls:
-        raise ModelFailed(TOO_LONG.format(model=model), is_retryable=True)
-    if ending == "content_filter":
+    reason = answer.response.finish_reason
+    if reason == "content_filter":
         raise ModelFailed(REFUSED.format(model=model), is_retryable=False)
-    if not text.strip() and not calls:
+    if not answer.ending or answer.response.state != "complete":
+        raise ModelFailed(BROKE_OFF.format(model=model), is_retryable=True)
+    if reason == "length" and answer.calls:
+        raise ModelFailed(TOO_LONG.format(model=model), is_retryable=True)
+    if reason not in ("stop", "tool_call") and not all(_has_whole_arguments(call) for call in answer.calls):
+        raise ModelFailed(ODD_ENDING.format(model=model, ending=answer.ending[:40]), is_retryable=True)
+
+
+def _has_whole_arguments(call: ToolCallPart) -> bool:
+    """Return whether the arguments are a complete JSON object: a part of one never is."""
+    try:
+        return isinstance(json.loads(call.args) if isinstance(call.args, str) else call.args, dict)
+    except ValueError:
+        return False
+
+
+def _empty_reply(answer: _Answer, prompt: Prompt, model: str) -> ModelReply:
+    """An empty answer to the results of tools ends the turn: the model has nothing to add. To a person it is none."""
+    if answer.response.finish_reason == "length":
+        raise ModelFailed(TOO_SHORT_LIMIT.format(model=model), is_retryable=False)
+    if not prompt.messages or not isinstance(prompt.messages[-1], ToolResult):
         raise ModelFailed(EMPTY.format(model=model), is_retryable=True)
+    return ModelReply("", tokens=answer.response.usage.total_tokens)
 
 
 def _with_ids(parts: Sequence[Any], messages: Sequence[PromptMessage]) -> list[Any]:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
 from interlock.core.chat.transcript import Delta, ModelReply, Prompt
 from interlock.core.errors import Misconfigured, did_you_mean
 
 if TYPE_CHECKING:
+    import httpx2
+    from pydantic_ai.models import Model
     from pydantic_ai.providers import Provider
 
     from interlock.chat.provider_turn import ProviderModel
@@ -39,7 +43,10 @@ CONNECT_TIMEOUT = 10.0  # seconds
 READ_TIMEOUT = 60.0  # seconds without a byte; the configuration's `timeout` overrides it
 OPENAI_URL = "https://api.openai.com/v1"
 COMMON_OPTIONS = ("key", "url", "timeout", "max_tokens")
+JSON, HTML = "application/json", "text/html"
+MAX_WHOLE_ANSWER = 2 * 1024 * 1024  # bytes of an answer that is not streamed
 Options = Mapping[str, object]
+MakeClient = Callable[[str, Options], object]  # of a provider's section and its options
 
 
 class LazyModel:
@@ -65,20 +72,30 @@ def open_model(name: str, settings: Mapping[str, Options]) -> ProviderModel:
         raise Misconfigured(f'The model "{name}" needs its provider first, such as openai:NAME or anthropic:NAME.')
     section, options = _options(kind, settings)
     try:
-        from pydantic_ai.models import infer_model
-
         from interlock.chat.provider_turn import ProviderModel
     except ImportError:
         raise Misconfigured(f'The model "{name}" needs more packages: pip install "interlock-gate[chat]"') from None
-    kind, provider = _provider(kind, section, options, settings)
-    api = infer_model(f"{kind}:{model}", lambda _: provider)
+    interface, api = _open_api(name, settings, _client)
     model_settings: dict[str, object] = {"max_retries": 0, "timeout": _timeout_seconds(section, options)}
     if "max_tokens" in options:
         model_settings["max_tokens"] = options["max_tokens"]
-    if kind in ("openai", "openai-responses"):
+    if interface in ("openai", "openai-responses"):
         model_settings["openai_store"] = False  # the thread has all of it: the provider need not store anything
     kept = {key: value for key, value in model_settings.items() if key not in api.unsupported_settings}
-    return ProviderModel(name, api, kept, str(options.get("key", "")))
+
+    def open_recorded(body: bytes) -> Model[Any]:
+        return _open_api(name, settings, partial(_recorded_client, body))[1]
+
+    return ProviderModel(name, api, kept, open_recorded, str(options.get("key", "")))
+
+
+def _open_api(name: str, settings: Mapping[str, Options], make_client: MakeClient) -> tuple[str, Model[Any]]:
+    """Return the kind of the provider's interface, and the model behind it."""
+    from pydantic_ai.models import infer_model
+
+    kind, _, model = name.partition(":")
+    interface, provider = _provider(kind, settings, make_client)
+    return interface, infer_model(f"{interface}:{model}", lambda _: provider)
 
 
 def _options(kind: str, settings: Mapping[str, Options]) -> tuple[str, Options]:
@@ -88,18 +105,21 @@ def _options(kind: str, settings: Mapping[str, Options]) -> tuple[str, Options]:
     return section, settings.get(section, {})
 
 
-def _provider(kind: str, section: str, options: Options, settings: Mapping[str, Options]) -> tuple[str, Provider[Any]]:
+def _provider(kind: str, settings: Mapping[str, Options], make_client: MakeClient) -> tuple[str, Provider[Any]]:
     """Return the provider, and the kind of its interface."""
     from pydantic_ai.exceptions import UserError
     from pydantic_ai.providers import infer_provider_class
 
+    section, options = _options(kind, settings)
     if kind == "openai" and options.get("url", OPENAI_URL) != OPENAI_URL:
-        return "openai-chat", _openai_compatible(section, options)  # OpenAI-compatible services have this interface
+        return "openai-chat", _openai_compatible(
+            section, options, make_client
+        )  # OpenAI-compatible services have this interface
     try:
         maker = infer_provider_class(kind)
     except ValueError:
         if "url" in options:
-            return "openai-chat", _openai_compatible(section, options)
+            return "openai-chat", _openai_compatible(section, options, make_client)
         known = {*_known_providers(), *settings}
         raise Misconfigured(
             f'No provider of models is called "{kind}". For a service that speaks as OpenAI does, '
@@ -110,7 +130,7 @@ def _provider(kind: str, section: str, options: Options, settings: Mapping[str, 
         more = f": pip install '{wanted[1]}'" if wanted else ""
         raise Misconfigured(f"The provider {kind} needs a package that is not installed{more}") from None
     try:
-        return kind, maker(**_arguments(maker, section, options))
+        return kind, maker(**_arguments(maker, section, options, make_client))
     except UserError as error:
         variable = re.search(r"`([A-Z][A-Z0-9_]+)`", str(error))
         other = f", or {variable[1]} in the environment" if variable else ""
@@ -118,23 +138,25 @@ def _provider(kind: str, section: str, options: Options, settings: Mapping[str, 
         raise Misconfigured(f"The provider {kind} needs models.{section}.{missing}{other}.") from None
 
 
-def _openai_compatible(section: str, options: Options) -> Provider[Any]:
+def _openai_compatible(section: str, options: Options, make_client: MakeClient) -> Provider[Any]:
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
     _refuse_unknown(section, options, COMMON_OPTIONS)
-    client = _client(section, options)
+    client: Any = make_client(section, options)
     return OpenAICompatibleProvider(
         section, base_url=str(options["url"]), api_key=_text(options, "key"), http_client=client
     )
 
 
-def _arguments(maker: type[Provider[Any]], section: str, options: Options) -> dict[str, object]:
+def _arguments(
+    maker: type[Provider[Any]], section: str, options: Options, make_client: MakeClient
+) -> dict[str, object]:
     """Return the constructor's arguments; its own parameters, such as `api_version`, may be given by name."""
     takes = inspect.signature(maker.__init__).parameters
     _refuse_unknown(section, options, (*COMMON_OPTIONS, *takes))
     given = {name: value for name, value in options.items() if name not in COMMON_OPTIONS}
     if "http_client" in takes:
-        given["http_client"] = _client(section, options)
+        given["http_client"] = make_client(section, options)
     address = "azure_endpoint" if "azure_endpoint" in takes else "base_url"
     for name, value in (("api_key", _text(options, "key")), (address, _text(options, "url"))):
         if name in takes and value:
@@ -151,7 +173,60 @@ def _client(section: str, options: Options) -> object:
         _timeout_seconds(section, options), connect=min(CONNECT_TIMEOUT, _timeout_seconds(section, options))
     )
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
-    return create_async_httpx2_client(timeout=timeout, limits=limits)
+    client = create_async_httpx2_client(timeout=timeout, limits=limits)
+    client.event_hooks = {"response": [_raise_if_not_streamed]}
+    return client
+
+
+class AnswerNotStreamed(Exception):
+    """The provider sent a JSON body or a web page where a stream was requested.
+
+    `body` is None if it was not read, since it is too long or a web page.
+    """
+
+    def __init__(self, content_type: str, body: bytes | None = None) -> None:
+        super().__init__(f"The answer is no stream, but {content_type}.")
+        self.content_type = content_type
+        self.body = body
+
+
+async def _raise_if_not_streamed(response: httpx2.Response) -> None:
+    """Read a JSON body here: the providers' libraries look for events in it, and find none."""
+    content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if response.status_code != 200 or content_type not in (JSON, HTML) or not _requests_stream(response.request):
+        return
+    if content_type == HTML:
+        raise AnswerNotStreamed(HTML)
+    pieces, size = [], 0
+    async for piece in response.aiter_bytes():
+        pieces.append(piece)
+        size += len(piece)
+        if size > MAX_WHOLE_ANSWER:
+            raise AnswerNotStreamed(JSON)
+    raise AnswerNotStreamed(JSON, b"".join(pieces))
+
+
+def _requests_stream(request: httpx2.Request) -> bool:
+    try:
+        body = json.loads(request.content)
+    except ValueError:
+        return False
+    return isinstance(body, dict) and body.get("stream") is True
+
+
+def _recorded_client(body: bytes, *_: object) -> object:
+    """Make a client that connects to nothing, and gives this answer to its request."""
+    import httpx2
+    from pydantic_ai.models import create_async_httpx2_client
+
+    content_type = JSON if is_whole_answer(body) else "text/event-stream"
+    answer = httpx2.Response(200, content=body, headers={"content-type": content_type})
+    return create_async_httpx2_client(transport=httpx2.MockTransport(lambda _: answer))
+
+
+def is_whole_answer(body: bytes) -> bool:
+    """Return whether a body that is called JSON is an object; some proxies call a stream of events JSON as well."""
+    return body.lstrip().startswith(b"{")
 
 
 def _timeout_seconds(section: str, options: Options) -> float:

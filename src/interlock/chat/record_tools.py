@@ -8,7 +8,7 @@ from difflib import get_close_matches, unified_diff
 
 from interlock.chat.tool import Tool, ToolInvocation, object_schema
 from interlock.core.call import Args, ToolSpec
-from interlock.core.errors import ToolFailed
+from interlock.core.errors import CallWouldFail
 from interlock.core.ports import ToolItem, ToolItemStore, ToolItemTransaction
 
 MAX_SUGGESTIONS = 3
@@ -33,16 +33,10 @@ def write_tool(
 ) -> Tool:
     """Make an idempotent tool: the key of a call takes effect once."""
 
-    async def shown(args: Args) -> str:
-        try:
-            return await preview(records, args)
-        except ToolFailed as error:
-            return f"This would fail now: {error.message}"
-
     def run(invocation: ToolInvocation) -> Awaitable[object]:
         return records.change(invocation.key, lambda transaction: step(transaction, invocation.args))
 
-    return Tool(replace(spec, preview=shown, idempotent=True), about, run)
+    return Tool(replace(spec, preview=lambda args: preview(records, args), idempotent=True), about, run)
 
 
 async def find_record(records: ToolItemStore, kind: str, record_id: str, list_tool: str) -> ToolItem:
@@ -61,11 +55,11 @@ def find_in_transaction(transaction: ToolItemTransaction, kind: str, record_id: 
     return found
 
 
-def missing_record(kind: str, name: str, known: Iterable[str], list_tool: str, where: str = "") -> ToolFailed:
+def missing_record(kind: str, name: str, known: Iterable[str], list_tool: str, where: str = "") -> CallWouldFail:
     by_lower = {each.lower(): each for each in known}
     near = [by_lower[each] for each in get_close_matches(name.lower(), by_lower, MAX_SUGGESTIONS, MIN_SIMILARITY)]
     hint = f"Near that: {quote_names(near)}." if near else f"Use {list_tool} to see what there is."
-    return ToolFailed(f"There is no {kind.replace('_', ' ')} {name!r}{where}. {hint}")
+    return CallWouldFail(f"There is no {kind.replace('_', ' ')} {name!r}{where}. {hint}")
 
 
 def quote_names(names: object) -> str:

@@ -27,6 +27,7 @@ Error
 ├── DeliveryFailed            a channel could not deliver
 ├── ModelFailed               502 model_failed          says whether a retry may help
 ├── ToolFailed                502 tool_failed           a tool ran and failed; the message is for the model and people
+│   ├── CallWouldFail             call_would_fail       a look-up before the call shows that it cannot succeed
 │   └── EffectUnknown             effect_unknown        it was sent, and no response says whether it ran
 └── NotRun                    raised to the program whose call did not run
     ├── CallRefused               denied, rejected, expired or cancelled
@@ -213,6 +214,12 @@ class ModelFailed(Error):
 
 class ToolFailed(Error):
     code, status = "tool_failed", 502
+
+
+class CallWouldFail(ToolFailed):
+    """What the call names is not there or not valid, for certain: not after a timeout or a network error."""
+
+    code = "call_would_fail"
 
 
 class EffectUnknown(ToolFailed):

@@ -129,7 +129,7 @@ def _tool_requests(prompt: Prompt, calls: Sequence[Call]) -> tuple[ToolRequest, 
 def _confirmation(prompt: Prompt, text: str) -> ScriptedPlan | None:
     """Return the plan for a yes or no to the last question; the arguments are exactly those of the first call."""
     tool_request = find_open_question(prompt.messages)
-    said = parse_answer(text)
+    said = "closed" if tool_request is None else parse_answer(text, tool_request.tool)
     if tool_request is None or said == "closed":
         return None
     if said == "no":

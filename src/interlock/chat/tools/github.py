@@ -23,7 +23,7 @@ import httpx2
 
 from interlock.chat.tool import Tool, ToolContext, ToolInvocation, object_schema
 from interlock.core.call import Args, ToolSpec
-from interlock.core.errors import EffectUnknown, Misconfigured, ToolFailed
+from interlock.core.errors import CallWouldFail, EffectUnknown, Misconfigured, ToolFailed
 from interlock.core.ports import ToolItemStore
 from interlock.runtime.durations import rfc3339
 
@@ -442,16 +442,16 @@ def _idempotency_mark(key: str) -> str:
 
 
 async def _check_assignees(client: GitHubClient, args: Args) -> None:
-    """Raise ToolFailed for somebody to whom GitHub cannot assign issues here: it would leave them out silently."""
+    """Raise CallWouldFail for somebody to whom GitHub cannot assign issues here: it would leave them out silently."""
     for login in cast(Sequence[str], args.get("assignees") or ()):
         if not await client.exists(f"/repos/{_repo(args)}/assignees/{quote(login, safe='')}"):
-            raise ToolFailed(f"Issues of {args['repo']} cannot be assigned to {login!r}. Nothing was sent.")
+            raise CallWouldFail(f"Issues of {args['repo']} cannot be assigned to {login!r}. Nothing was sent.")
 
 
 async def _find_labels(client: GitHubClient, args: Args, wanted: Sequence[str]) -> list[str]:
     """Return the labels as the repository writes them; GitHub would make a new label of a name that it does not know.
 
-    Raises ToolFailed with similar names for an unknown one.
+    Raises CallWouldFail with similar names for an unknown one.
     """
     found, more = await client.first_items(f"/repos/{_repo(args)}/labels", MAX_LIMIT)
     known = {str(item["name"]).casefold(): str(item["name"]) for item in found}
@@ -459,7 +459,7 @@ async def _find_labels(client: GitHubClient, args: Args, wanted: Sequence[str]) 
         if name.casefold() not in known and not more:
             near = get_close_matches(name.casefold(), known, MAX_SUGGESTIONS) or sorted(known)[:MAX_SUGGESTIONS]
             hint = f" There is: {', '.join(known[each] for each in near)}." if near else ""
-            raise ToolFailed(f"{args['repo']} has no label {name!r}.{hint}")
+            raise CallWouldFail(f"{args['repo']} has no label {name!r}.{hint}")
     return [known.get(name.casefold(), name) for name in wanted]
 
 
@@ -484,6 +484,8 @@ def _preview(
         try:
             async with github.open_client() as client:
                 return await look(client, args)
+        except CallWouldFail:
+            raise
         except ToolFailed as failed:
             return f"This could not be looked up, and may fail: {failed.message}"
 
@@ -506,7 +508,9 @@ async def _preview_new_pull(client: GitHubClient, args: Args) -> str:
     path, head, base = f"/repos/{_repo(args)}/pulls", _head_label(args), str(args["base"])
     there = cast(list[Json], await client.get(path, state="open", head=head, base=base, per_page=1))
     if there:
-        return f"{_pull_line(there[0])}\nIt is open between the same branches, so GitHub would refuse another one."
+        raise CallWouldFail(
+            f"{_pull_line(there[0])} It is open between the same branches, so GitHub would refuse another one."
+        )
     return f"From {head} into {base}. No pull request is open between them."
 
 
@@ -638,7 +642,7 @@ class GitHubResponseLost(Exception):
     """There was no response that tells whether the request was executed."""
 
 
-class GitHubNotFound(ToolFailed):
+class GitHubNotFound(CallWouldFail):
     """GitHub has nothing at this path, or the token may not see it."""
 
 

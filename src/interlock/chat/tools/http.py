@@ -21,7 +21,7 @@ import httpx2
 
 from interlock.chat.tool import Tool, ToolContext, ToolInvocation, object_schema
 from interlock.core.call import Args, ToolSpec
-from interlock.core.errors import EffectUnknown, Error, InvalidRequest, Misconfigured, ToolFailed
+from interlock.core.errors import CallWouldFail, EffectUnknown, Error, InvalidRequest, Misconfigured, ToolFailed
 from interlock.net.ssrf import EgressPolicy, Endpoint, PinnedTransport, check_endpoint
 
 T = TypeVar("T")
@@ -108,7 +108,7 @@ def write_tools(context: ToolContext) -> Sequence[Tool]:
             content, kind = _content(args["body"], _headers(args))
             target = check_endpoint(str(args["url"]), web.egress)
         except Error as error:
-            return f"It would be refused: {error.message}"
+            raise CallWouldFail(error.message) from None
         return f"Sends {len(content):,} bytes of {kind} to {target.host}, port {target.port}. No redirect is followed."
 
     spec = ToolSpec(

@@ -99,6 +99,12 @@ def deny(proposal: Proposal, verdict: Deny) -> Change[None]:
     return Change(None, (Event("denied", agent_actor(proposal.call), data, "", content),))
 
 
+def deny_failing(proposal: Proposal, rule: str, reason: str) -> Change[None]:
+    """Deny a call that would have been asked about, since its tool's preview shows that it would fail."""
+    (event,) = deny(proposal, Deny(reason, rule)).events
+    return Change(None, (event._replace(data={**event.data, "by": "preview"}),))
+
+
 def check_same_call(approval: Approval, call: ToolCall, approval_id: str = "") -> None:
     """Raise CallMismatch if a known call id comes with another tool, other bytes or another agent.
 

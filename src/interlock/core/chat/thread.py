@@ -152,7 +152,7 @@ def add_message(thread: Thread, person: str, text: str, moment: Moment, via: str
     content: dict[str, object] | None = None
     if open_one is not None and open_one.answer == "open":
         could_read = thread.status == "idle" and open_one.person == person
-        answer = parse_answer(text) if could_read and not via else "closed"
+        answer = parse_answer(text, open_one.tool) if could_read and not via else "closed"
         confirmation = replace(open_one, answer=answer) if answer == "yes" else None
         body = {"tool": open_one.tool, "args_sha256": open_one.args_sha256, "answer": answer}
         entries.insert(0, NewThreadEntry("confirmed", person, body))
@@ -291,7 +291,24 @@ def check_text(text: str) -> None:
     canonical(text)  # NUL and lone surrogates cannot be stored
 
 
-YES = frozenset({"yes", "y", "yeah", "ok", "okay", "sure", "proceed", "go ahead", "confirm", "do it"})
+# The grammar of a confirmation: a yes is one of YES_FORMS, word for word, in lower case and without punctuation.
+AGREEMENTS = frozenset({"yes", "y", "yeah", "ok", "okay", "sure"})
+INSTRUCTIONS = frozenset({"proceed", "go ahead", "confirm", "do it"})
+YES_FORMS = (
+    "{agreement}",
+    "{agreement} please",
+    "{agreement} {instruction}",
+    "{agreement} please {instruction}",
+    "{agreement} {instruction} please",
+    "{instruction}",
+    "{instruction} please",
+    "please {instruction}",
+)
+# After an agreement, the tool's own verb is an instruction too: "yes, delete it" answers cms_delete_page.
+VERBS = frozenset({"delete", "remove", "erase", "publish", "send", "create"})
+VERB_OBJECTS = ("it", "them", "this", "that")
+UNDOING_WORDS = frozenset({"undo", "un", "revert", "restore", "recall", "cancel", "stop", "not"})  # of a tool's name
+YES = AGREEMENTS | INSTRUCTIONS
 NO = frozenset({"no", "n", "nope", "cancel", "stop", "abort", "don't", "dont", "nevermind", "never mind"})
 ConfirmationAnswer = Literal["yes", "no", "closed"]
 
@@ -310,11 +327,30 @@ class Confirmation:
     answer: str = "open"
 
 
-def parse_answer(text: str) -> ConfirmationAnswer:
-    """Parse an answer: the whole message has to be one of the words; a sentence that contains one is no answer."""
+def parse_answer(text: str, tool: str) -> ConfirmationAnswer:
+    """Parse an answer to the confirmation of a tool: the whole message has to be one; a longer sentence is none."""
     words = re.sub(r"[\s.!,]+", " ", text.replace("\u2019", "'")).strip()
     if not words.isascii():  # letters that only look like those of a yes
         return "closed"
-    if words.lower() in YES:
+    if words.lower() in yes_sentences(tool):
         return "yes"
     return "no" if words.lower() in NO else "closed"
+
+
+def yes_sentences(tool: str) -> frozenset[str]:
+    """All messages that confirm a call of this tool."""
+    verb = tool_verb(tool)
+    named = {f"{verb} {it}" for it in VERB_OBJECTS} if verb else set[str]()
+    return frozenset(
+        form.format(agreement=agreement, instruction=instruction)
+        for form in YES_FORMS
+        for agreement in AGREEMENTS
+        for instruction in (INSTRUCTIONS | named if "{agreement}" in form else INSTRUCTIONS)
+    )
+
+
+def tool_verb(tool: str) -> str:
+    """The verb in a tool's name; empty if there is none or more than one, or a word that turns it around."""
+    words = {word.lower() for word in re.findall(r"[A-Z]*[a-z]+|[A-Z]+", tool)}
+    found = words & (VERBS | UNDOING_WORDS)
+    return found.pop() if len(found) == 1 and found <= VERBS else ""

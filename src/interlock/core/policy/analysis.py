@@ -186,6 +186,7 @@ def _permissiveness(verdict: Verdict) -> int:
 
 
 VERDICTS: Mapping[str, VerdictKind] = {"proposed": "ask", "allowed": "allow", "denied": "deny"}
+ASKED_BY = frozenset({"grant", "preview"})  # `by` of an entry: the policy asked, and this answered before a person
 SHADOW_KEY = b'"shadow"'  # most entries have no such note, and need not be parsed
 
 
@@ -249,9 +250,9 @@ def _shadow_notes(content: bytes) -> list[tuple[str, VerdictKind]]:
 
 
 def recorded_verdict(entry: Entry) -> VerdictKind:
-    """The policy's verdict; a call that a grant allowed counts as asked, with the grant as the answer."""
+    """The policy's verdict; a call that a grant allowed, or whose preview said that it would fail, counts as asked."""
     data = cast(Mapping[str, object], json.loads(entry.data))
-    return "ask" if data.get("by") == "grant" else VERDICTS[entry.kind]
+    return "ask" if data.get("by") in ASKED_BY else VERDICTS[entry.kind]
 
 
 @dataclass(frozen=True, slots=True)

@@ -693,9 +693,9 @@ where e.workspace = ? and e.seq > ?
 order by e.seq limit ?
 
 -- name: contents_of_threads
-select e.seq, e.data
+select e.seq, e.data, c.content
 from events e join contents c on c.workspace = e.workspace and c.seq = e.seq
-where e.workspace = ? and e.seq > ? and e.kind = 'thread_confirmed'
+where e.workspace = ? and e.seq > ? and e.kind in ('thread_confirmed', 'denied')
 order by e.seq limit ?
 
 -- name: erase_user

@@ -265,10 +265,15 @@ async def _authored_batches(fetch: Fetch, workspace: str, person: str) -> AsyncI
 
 
 async def _thread_batches(fetch: Fetch, workspace: str, thread_id: str) -> AsyncIterator[ErasureBatch]:
-    """Yield the entries in which a thread's agent asked whether to continue."""
+    """Yield a thread's answers to questions of its agent, and its calls that nobody was asked about."""
     after = 0
     while found := await fetch("contents_of_threads", workspace, after, ENTRIES_PER_BATCH):
-        if theirs := [seq for seq, data in found if json.loads(data)["thread_id"] == thread_id]:
+        theirs = [
+            seq
+            for seq, data, content in found
+            if thread_id in (json.loads(data).get("thread_id"), json.loads(bytes(content)).get("thread_id"))
+        ]
+        if theirs:
             yield ErasureBatch(entries=tuple((seq, "") for seq in theirs))
         after = found[-1][0]
 

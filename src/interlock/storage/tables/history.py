@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from interlock.core.call import Caller, PreCheck, ToolCall, ToolSpec, parse_caller
 from interlock.core.canonical import canonical
-from interlock.core.policy.analysis import VERDICTS, RecordedCall
+from interlock.core.policy.analysis import ASKED_BY, VERDICTS, RecordedCall
 from interlock.runtime.durations import MINUTE
 from interlock.storage.engine.queries import load_queries
 from interlock.storage.engine.rows import Row
@@ -74,7 +74,7 @@ def read_recorded_call(workspace: str, row: Row, spec: ToolSpec, emails: Mapping
         caller=caller,
         pre_check=PreCheck(facts.get("refusal", "")),
     )
-    verdict = "ask" if structure.get("by") == "grant" else VERDICTS[kind]  # the policy asked; a grant covered it
+    verdict = "ask" if structure.get("by") in ASKED_BY else VERDICTS[kind]
     return RecordedCall(
         call=call,
         spec=spec,

@@ -29,6 +29,11 @@ describe("sentences", () => {
     ).toBe("The agent bot asked to run pay (rule “money”)");
     expect(
       describeEntry(
+        entry("denied", { actor: "agent:bot", data: { tool: "pay", rule: "money", by: "preview" } }),
+      ),
+    ).toBe("The agent bot wanted to run pay, which would have failed: nobody was asked");
+    expect(
+      describeEntry(
         entry("decision_refused", { data: { error: "forbidden" }, content: { kind: "approve" } }),
       ),
     ).toBe("bob tried to approve it and was refused: not allowed to decide it");

@@ -10,7 +10,10 @@ type Describe = (entry: TimelineEntry) => string;
 const DESCRIPTIONS: Record<string, Describe> = {
   proposed: (e) => `asked to run ${tool(e)}${rule(e)}`,
   allowed: (e) => `was allowed to run ${tool(e)} without approval: ${allowedBy(e)}`,
-  denied: (e) => `wanted to run ${tool(e)} and was denied${rule(e)}`,
+  denied: (e) =>
+    entryData(e, "by") === "preview"
+      ? `wanted to run ${tool(e)}, which would have failed: nobody was asked`
+      : `wanted to run ${tool(e)} and was denied${rule(e)}`,
   voted: (e) => `approved it${stage(e)}; more approvals are needed`,
   approved: (e) =>
     entryData(e, "by") === "expiry" ? "approved it on expiry, as the rule says" : "approved it",

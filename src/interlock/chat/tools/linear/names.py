@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from interlock.chat.tools.linear import documents
 from interlock.chat.tools.linear.api import LinearClient, LinearNotFound, Node, get_nodes, get_text, require_object
-from interlock.core.errors import ToolFailed
+from interlock.core.errors import CallWouldFail
 
 NOBODY = "nobody"
 ME = "me"
@@ -32,7 +32,7 @@ async def find_issue(
     try:
         data = await linear.query(document, id=known.upper() if IDENTIFIER.fullmatch(known) else known, **variables)
     except LinearNotFound:
-        raise ToolFailed(
+        raise CallWouldFail(
             f"There is no issue {identifier!r} in Linear, or the key may not see it. Find it with linear_search_issues."
         ) from None
     return require_object(data.get("issue"), "issue")
@@ -59,7 +59,7 @@ async def find_team(linear: LinearClient, name: str) -> LinearEntity:
     if not name and len(teams) == 1:
         return LinearEntity(get_text(teams[0], "id"), get_text(teams[0], "name"))
     if not name:
-        raise ToolFailed(f"Say which team is meant: {_join_names([_entity_label(node, 'key') for node in teams])}.")
+        raise CallWouldFail(f"Say which team is meant: {_join_names([_entity_label(node, 'key') for node in teams])}.")
     return _require_one(data, "team", name, ("key", "name"), "key")
 
 
@@ -106,12 +106,12 @@ def _require_one(data: Node, kind: str, name: str, fields: Sequence[str], distin
         case [one]:
             return LinearEntity(get_text(one, "id"), get_text(one, "name"))
         case []:
-            raise ToolFailed(
+            raise CallWouldFail(
                 f"Linear has no {kind} {name!r}. "
                 f"{_suggestions(name, get_nodes(data, 'near'), fields, distinguishing_field)}"
             )
         case many:
-            raise ToolFailed(
+            raise CallWouldFail(
                 f"Linear has more than one {kind} {name!r}: "
                 f"{_join_names([_entity_label(node, distinguishing_field) for node in many])}."
                 " Say which one, in another word."

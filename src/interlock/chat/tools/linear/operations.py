@@ -19,7 +19,7 @@ from interlock.chat.tools.linear.api import (
     require_object,
 )
 from interlock.core.call import Args
-from interlock.core.errors import ToolFailed
+from interlock.core.errors import CallWouldFail, ToolFailed
 
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 1_000
@@ -261,7 +261,7 @@ async def comment(linear: LinearClient, invocation: ToolInvocation) -> object:
 async def find_open_issue(linear: LinearClient, args: Args) -> Node:
     issue = await names.find_issue(linear, text_argument(args, "id"))
     if issue.get("trashed") is True:
-        raise ToolFailed(f"Issue {get_text(issue, 'identifier')} was deleted. Restore it in Linear first.")
+        raise CallWouldFail(f"Issue {get_text(issue, 'identifier')} was deleted. Restore it in Linear first.")
     return issue
 
 
@@ -383,7 +383,7 @@ def parse_dates(args: Args) -> dict[str, object]:
         if name in args
     }
     if len(times) == 2 and times["startsAt"] >= times["endsAt"]:
-        raise ToolFailed("A cycle ends after it starts: give an ends_at that is later than starts_at.")
+        raise CallWouldFail("A cycle ends after it starts: give an ends_at that is later than starts_at.")
     return {field: f"{time:%Y-%m-%dT%H:%M:%S}.000Z" for field, time in times.items()}
 
 
@@ -405,7 +405,7 @@ def _parse_time(name: str, given: str) -> datetime:
         time = datetime.fromisoformat(given)
         return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise ToolFailed(f"{name} is no date: write it like 2026-12-01 or 2026-12-01T09:00:00Z.") from None
+        raise CallWouldFail(f"{name} is no date: write it like 2026-12-01 or 2026-12-01T09:00:00Z.") from None
 
 
 def _project_json(found: object) -> Mapping[str, object]:
