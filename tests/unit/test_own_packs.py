@@ -254,7 +254,9 @@ def test_an_installed_package_brings_a_pack_by_an_entry_point(folder: Path, monk
     assert load(folder, "{shop: {key: x}}").tools["shop"] == {"key": "x", "use": "corner_shop:tools"}
     assert load(folder, "{shop: {}}").own_packs() == {"shop": "corner_shop:tools"}
     assert load(folder, "{cms: {}}").own_packs() == {}
-    with pytest.raises(Misconfigured, match='unknown key "other" in tools'):
+    with pytest.raises(
+        Misconfigured, match='line 1: unknown pack "other" in tools: give it use: module:attribute, or install'
+    ):
         load(folder, "{other: {}}")
 
 
@@ -267,6 +269,7 @@ def test_an_installed_package_brings_a_pack_by_an_entry_point(folder: Path, monk
         ("{'a b': 'corner_shop:tools'}", 'line 1: "a b" cannot be the name of a pack'),
         ("{cms: {use: 'corner_shop:tools'}}", 'line 1: unknown key "use" in cms'),
         ("{cms: 'corner_shop:tools'}", "line 1: cms must be a mapping of keys to values"),
+        ("{linaer: {key: x}}", 'line 1: unknown key "linaer" in tools; did you mean "linear"?'),
         ("{shop: 5}", 'line 1: unknown key "shop" in tools'),
         ("{shop: {use: 5}}", "line 1: use must be a text, not 5"),
     ],
