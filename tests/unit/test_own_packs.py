@@ -12,6 +12,7 @@ import pytest
 
 from interlock.app.bootstrap import build_services
 from interlock.chat.assistant import build_chat_components
+from interlock.chat.tool import ToolInvocation
 from interlock.chat.tool_registry import ToolRegistry
 from interlock.cli.doctor import check_chat
 from interlock.config.load import load_settings
@@ -169,6 +170,8 @@ def test_a_module_that_cannot_be_imported_says_where(folder: Path) -> None:  # R
         "tools.shop: corner_broken cannot be imported: ModuleNotFoundError: No module named 'no_such"
     )
     assert said.endswith("corner_broken.py, line 2)")
+    (folder / "corner_exit.py").write_text("raise SystemExit(3)\n")
+    assert "corner_exit cannot be imported: SystemExit: 3 (" in mistake(folder, "{shop: 'corner_exit:tools'}")
     (folder / "corner_wrong.py").write_text(
         dedent("""\
         from interlock import tool
@@ -212,7 +215,7 @@ def test_a_name_that_only_begins_like_the_question_tool_is_fine(folder: Path) ->
     assert own_names(registry(folder, "{shop: 'corner_names:tools'}")) == ["request_refund"]
 
 
-def test_a_tool_of_ones_own_making_has_to_be_async_and_to_have_a_schema(folder: Path) -> None:
+async def test_a_tool_of_ones_own_making_may_be_sync_and_needs_a_valid_schema(folder: Path) -> None:
     (folder / "corner_tools.py").write_text(
         dedent("""\
         from interlock import ToolSpec
@@ -224,16 +227,16 @@ def test_a_tool_of_ones_own_making_has_to_be_async_and_to_have_a_schema(folder: 
         def run_sync(invocation):
             return dict(invocation.args)
 
-        good = Tool(ToolSpec("wipe", "destructive", schema={"type": "object"}, confirm="chat"), "Wipes.", run)
-        sync = Tool(ToolSpec("wipe", "destructive"), "Wipes.", run_sync)
+        spec = ToolSpec("wipe", "destructive", schema={"type": "object"}, confirm="chat")
+        good = [Tool(spec, "Wipes.", run), Tool(ToolSpec("wipe_sync", "destructive"), "Wipes.", run_sync)]
         bad = [Tool(ToolSpec("wipe", schema={"type": 5}), "Wipes.", run)]
         """)
     )
-    wipe = registry(folder, "{shop: 'corner_tools:good'}").all("default")["wipe"]
-    assert "confirmed" in str(wipe.spec.schema)
-    assert mistake(folder, "{shop: 'corner_tools:sync'}").startswith(
-        "tools.shop: wipe: run has to be an async function"
-    )
+    found = registry(folder, "{shop: 'corner_tools:good'}").all("default")
+    assert "confirmed" in str(found["wipe"].spec.schema)
+    use = ToolInvocation({"disk": 1, "confirmed": True}, "")
+    assert await found["wipe"].run(use) == {"disk": 1}
+    assert await found["wipe_sync"].run(use) == {"disk": 1, "confirmed": True}
     assert mistake(folder, "{shop: 'corner_tools:bad'}").startswith("tools.shop: ")
 
 
@@ -251,7 +254,9 @@ def test_an_installed_package_brings_a_pack_by_an_entry_point(folder: Path, monk
     assert load(folder, "{shop: {key: x}}").tools["shop"] == {"key": "x", "use": "corner_shop:tools"}
     assert load(folder, "{shop: {}}").own_packs() == {"shop": "corner_shop:tools"}
     assert load(folder, "{cms: {}}").own_packs() == {}
-    with pytest.raises(Misconfigured, match='unknown key "other" in tools'):
+    with pytest.raises(
+        Misconfigured, match='line 1: unknown pack "other" in tools: give it use: module:attribute, or install'
+    ):
         load(folder, "{other: {}}")
 
 
@@ -264,6 +269,7 @@ def test_an_installed_package_brings_a_pack_by_an_entry_point(folder: Path, monk
         ("{'a b': 'corner_shop:tools'}", 'line 1: "a b" cannot be the name of a pack'),
         ("{cms: {use: 'corner_shop:tools'}}", 'line 1: unknown key "use" in cms'),
         ("{cms: 'corner_shop:tools'}", "line 1: cms must be a mapping of keys to values"),
+        ("{linaer: {key: x}}", 'line 1: unknown key "linaer" in tools; did you mean "linear"?'),
         ("{shop: 5}", 'line 1: unknown key "shop" in tools'),
         ("{shop: {use: 5}}", "line 1: use must be a text, not 5"),
     ],

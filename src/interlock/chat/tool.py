@@ -136,6 +136,17 @@ def make_tool(function: FunctionTool) -> Tool:
     return Tool(spec, described, run, defaults=_valid_defaults(function))
 
 
+def adapt_tool(tool: Tool) -> Tool:
+    """Make a Tool from outside as careful as a declared function: with a timeout, off the event loop."""
+    spec = with_confirmed_argument(tool.spec)
+
+    async def run(invocation: ToolInvocation) -> object:
+        args = without_confirmed_argument(spec, invocation.args)
+        return _plain_result(await _call(tool.run, invocation._replace(args=args)))
+
+    return replace(tool, spec=replace(spec, preview=_make_preview(spec)), run=run)
+
+
 def _valid_defaults(function: FunctionTool) -> Args:
     """The defaults that a person could be shown; one that its own hint refuses, as in `x: int = None`, is left out."""
     schema = {**(function.spec.schema or {}), "required": []}

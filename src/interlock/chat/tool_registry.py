@@ -19,7 +19,7 @@ from pkgutil import iter_modules
 from types import ModuleType
 
 from interlock.chat import tools as packs
-from interlock.chat.tool import Tool, ToolContext, ToolInvocation, make_tool, object_schema, with_confirmed_argument
+from interlock.chat.tool import Tool, ToolContext, ToolInvocation, adapt_tool, make_tool, object_schema
 from interlock.config.agents import AGENT_TOOL_PREFIX, AvailableTool, matches_tool
 from interlock.config.models import RESERVED_TOOL_PREFIXES, ActionSettings, AgentSettings, is_builtin_action
 from interlock.core.call import QUESTION_TOOL, ToolSpec
@@ -173,11 +173,11 @@ def _import_own_module(name: str, folder: Path | None) -> ModuleType:
             raise Misconfigured(f"{name} cannot be imported: {_where(error)}") from error
         where = f"in {folder} or among the installed packages" if folder else "among the installed packages"
         raise Misconfigured(f"there is no module {error.name} {where}.") from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise Misconfigured(f"{name} cannot be imported: {_where(error)}") from error
 
 
-def _where(error: Exception) -> str:
+def _where(error: BaseException) -> str:
     """An error of someone's module with its last place, for people who change that module."""
     said = f"{type(error).__name__}: {error.message if isinstance(error, Error) else error}"
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
@@ -248,10 +248,8 @@ def _own_tool(value: object, path: str) -> Tool:
         return make_tool(declared)
     if not isinstance(value, Tool):
         raise Misconfigured(f"{path} contains {_describe(value)}, which is no tool: put @tool on it.")
-    if not inspect.iscoroutinefunction(value.run):
-        raise Misconfigured(f"{value.name}: run has to be an async function of one ToolInvocation.")
     check_schema(value.spec.schema or {})
-    return replace(value, spec=with_confirmed_argument(value.spec))
+    return adapt_tool(value)
 
 
 def _describe(value: object) -> str:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields as dataclass_fields
 from dataclasses import replace
+from difflib import get_close_matches
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -346,7 +347,7 @@ def _own_pack(reader: YamlReader, name: str, item: YamlNode) -> JsonMapping | No
         return None
     path = reader.text(fields, OWN_PACK_KEY) if OWN_PACK_KEY in fields else _entry_point(name)
     if not path and OWN_PACK_KEY not in fields:
-        return None
+        return _unknown_pack(reader, name, item)
     if not OBJECT_PATH.fullmatch(path):
         reader.add_problem(
             item.line, f'{name}: "{path}" is no place of tools; write module:attribute, such as mycompany.shop:tools'
@@ -354,6 +355,15 @@ def _own_pack(reader: YamlReader, name: str, item: YamlNode) -> JsonMapping | No
     if name in RESERVED_TOOL_PREFIXES or not PACK_NAME.fullmatch(name):
         reader.add_problem(item.line, f'"{name}" cannot be the name of a pack: choose other letters, digits, _ or -')
     return {**plain_mapping(fields), OWN_PACK_KEY: path}
+
+
+def _unknown_pack(reader: YamlReader, name: str, item: YamlNode) -> JsonMapping | None:
+    """None for what looks like a built-in pack, which is reported with the others."""
+    if get_close_matches(name, PACK_SETTINGS, 1):
+        return None
+    message = f'unknown pack "{name}" in tools: give it use: module:attribute, or install a package that has it'
+    reader.add_problem(item.line, message)
+    return {OWN_PACK_KEY: ""}
 
 
 def _entry_point(name: str) -> str:
