@@ -81,6 +81,7 @@ async def test_what_is_not_shown_whole_is_approved_on_the_page_alone(
     await scenario.click("bob", action, older_message(scenario.slack.all_messages[0], action))
     assert scenario.ephemeral_texts == [HIDDEN]
     assert await scenario.status(approval_id) == "pending"
+    assert [actor for _, actor, _ in await scenario.events("decision_refused")] == ["bob"]  # R41
     form = await scenario.open_form("bob", "reject")
     assert await scenario.submit(form, {}) == {}
     assert await scenario.status(approval_id) == "rejected"
@@ -100,6 +101,7 @@ async def test_a_form_of_an_older_message_approves_nothing_that_was_not_shown(sc
     form.view["private_metadata"] = button["value"]
     assert await scenario.submit(form, {"I have looked at": "all"}) == {"I have looked at": HIDDEN}
     assert await scenario.status(approval_id) == "pending"
+    assert [actor for _, actor, _ in await scenario.events("decision_refused")] == ["bob"]  # R41
 
 
 async def test_the_title_is_the_servers_and_the_agents_words_are_marked(scenario: SlackScenario) -> None:

@@ -551,6 +551,8 @@ def test_the_template_of_the_page_is_used_as_it_is_and_the_doctor_says_how_it_wa
     assert done.code == 0, done
     assert shown in done.out
     assert 'escalation: {"auto_reject_after": "2d", "notify_on_expiry": true, "channel": "dashboard"}' in done.out
+    (shell.folder / "call.json").write_text('{"tool": "send_mail", "args": {}}')
+    assert "expires   after 3d; then it counts as timed out" in shell("policy", "explain", "call.json").out
     (shell.folder / "interlock.yaml").write_text(template.replace("type: postgresql", "type: redis"))
     refused = shell("doctor")
     assert refused.code == 1

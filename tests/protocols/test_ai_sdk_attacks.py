@@ -196,6 +196,9 @@ def test_a_decision_that_contradicts_the_answer_is_refused(asked: PendingCall) -
     for approved, decision in ((False, {"kind": "approve"}), (False, edit), (True, {"kind": "reject"}), (True, {})):
         refused = asked.post(answer_parts(asked.message, approved), decisions={asked.id: decision})
         assert (refused.status_code, "contradict" in refused.json()["message"]) == (422, True), decision
+    timeline = asked.world.bob.approval(asked.id)["timeline"]
+    fields = [each["content"]["fields"] for each in timeline if each["kind"] == "decision_refused"]
+    assert fields == [["/decisions"]] * 4  # R41
     asked.assert_open()
 
 

@@ -217,3 +217,16 @@ async def test_rule_statistics_and_shadow_results_are_shown(
     await put(ada)
     assert [each["in_force"] for each in (await ada.get("/api/policy/activity")).json()["shadows"]] == [False]
     assert (await ada.get("/api/policy/activity", params={"since": "soon"})).status_code == 400
+
+
+# R5, R30
+async def test_a_configured_deadline_counts_for_policies_that_give_none(services: AppServices) -> None:
+    hour = 3_600_000
+    state = await make_server_state(Settings(expires_in=72 * hour), services)
+    gate = (await state.workspaces.services("default")).gate
+    assert gate.policy.defaults.expires_in == dict.fromkeys(("chat", "queue", "paused"), 72 * hour)
+    await state.workspaces.put_policy("default", "defaults: {expires_in: {chat: 1h}}", "ada")
+    assert gate.policy.defaults.expires_in == {"chat": hour, "queue": 72 * hour, "paused": 72 * hour}
+    again = await make_server_state(Settings(), services)
+    kept = (await again.workspaces.services("default")).gate.policy.defaults.expires_in
+    assert kept == {"chat": hour, "queue": 24 * hour, "paused": 24 * hour}
