@@ -125,8 +125,8 @@ def build_assistant(
 ) -> Assistant:
     mcp = _mcp_servers(settings, log)
     agents, tool_registry, open_model = build_chat_components(
-        replace(settings, is_named=True), store, [] if mcp is None else [mcp.tools], demo=demo
-    )  # a server or worker runs the configuration that it finds, its tools included
+        settings, store, [] if mcp is None else [mcp.tools], demo=demo
+    )
     drafts = Drafts(store.threads.write_draft, store.announce, store.clock)
     context = TurnContext(
         threads=store.threads,
@@ -167,8 +167,7 @@ def build_chat_components(
     """Build the parts. Tools from outside the package are imported only if the configuration file was named."""
     own_packs = OwnPacks(
         lambda workspace: settings.for_workspace(workspace).own_packs(),
-        settings.file.absolute().parent if settings.file else None,
-        settings.is_named,
+        settings.origin.code_source,
         [name for name, action in settings.actions.items() if not is_builtin_action(action)],
     )
     built_in = BUILT_IN if demo is None else demo.agents

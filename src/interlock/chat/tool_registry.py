@@ -7,14 +7,10 @@ from __future__ import annotations
 
 import inspect
 import re
-import sys
-import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
-from importlib.util import find_spec
-from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
 
@@ -24,9 +20,10 @@ from interlock.config.agents import AGENT_TOOL_PREFIX, AvailableTool, matches_to
 from interlock.config.models import RESERVED_TOOL_PREFIXES, ActionSettings, AgentSettings, is_builtin_action
 from interlock.core.call import QUESTION_TOOL, ToolSpec
 from interlock.core.confusables import differs_only_in_case, without_case
-from interlock.core.errors import Error, Misconfigured, ToolFailed, did_you_mean
+from interlock.core.errors import Error, Misconfigured, ToolFailed
 from interlock.core.sentence import TemplatePreview
 from interlock.runtime.functions import find_declaration
+from interlock.runtime.import_path import INSTALLED_CODE, CodeSource, describe_code_error, import_object
 from interlock.runtime.json_schema import check_schema
 
 AGENT_SOURCE = "agent"  # the source of a tool that is another agent
@@ -41,14 +38,11 @@ TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")  # what model providers accept
 class OwnPacks:
     """Packs of the configuration, by workspace: where the tools of each are, `module:attribute` or `module`.
 
-    `folder` is that of the configuration file, where modules may lie too. Without `is_trusted` nothing is imported:
-    a command that is run in a folder must not run code of that folder, unless it is told to. `reserved_names` are those
-    of configured actions.
+    `reserved_names` are those of configured actions.
     """
 
     paths: Callable[[str], Mapping[str, str]] = lambda _: {}
-    folder: Path | None = None
-    is_trusted: bool = True
+    source: CodeSource = INSTALLED_CODE
     reserved_names: Collection[str] = ()
 
 
@@ -115,10 +109,10 @@ class ToolRegistry:
 
     def packs_not_loaded(self, workspace: str) -> Mapping[str, str]:
         """Return the configured packs that are not imported here, and where they are."""
-        return {} if self._own_packs.is_trusted else self._own_packs.paths(workspace)
+        return {} if self._own_packs.source.is_trusted else self._own_packs.paths(workspace)
 
     def _loadable(self, workspace: str) -> Mapping[str, str]:
-        return self._own_packs.paths(workspace) if self._own_packs.is_trusted else {}
+        return self._own_packs.paths(workspace) if self._own_packs.source.is_trusted else {}
 
     def _dynamic_tools(self, workspace: str) -> dict[str, Tool]:
         return {tool.name: tool for source in self._sources for tool in source(workspace)} if self._sources else {}
@@ -144,48 +138,15 @@ class ToolRegistry:
     def _load_own_tools(self, workspace: str) -> Iterator[Tool]:
         for pack, path in self._loadable(workspace).items():
             try:
-                found = _load_own_pack(path, self._make(workspace, pack), self._own_packs.folder)
+                found = _load_own_pack(path, self._make(workspace, pack), self._own_packs.source)
             except Error as error:
                 raise Misconfigured(f"tools.{pack}: {error.message}") from None
             yield from (replace(tool, source=pack) for tool in found)
 
 
-def _load_own_pack(path: str, context: ToolContext, folder: Path | None) -> Sequence[Tool]:
+def _load_own_pack(path: str, context: ToolContext, source: CodeSource) -> Sequence[Tool]:
     """Import the tools of a pack from outside. Raises Misconfigured, whatever is wrong with them."""
-    name, _, attribute = path.partition(":")
-    value: object = _import_own_module(name, folder)
-    for part in filter(None, attribute.split(".")):
-        if not hasattr(value, part):
-            raise Misconfigured(f"{name} has no {attribute}{did_you_mean(part, _public_names(value))}")
-        value = getattr(value, part)
-    return [_own_tool(each, path) for each in _listed(value, path, context)]
-
-
-def _import_own_module(name: str, folder: Path | None) -> ModuleType:
-    top = name.partition(".")[0]
-    beside = None if folder is None or str(folder) in sys.path else str(folder)
-    if beside and top not in sys.modules and find_spec(top) is None:
-        sys.path.append(beside)  # last, so that no file in it takes the place of an installed module
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise Misconfigured(f"{name} cannot be imported: {_where(error)}") from error
-        where = f"in {folder} or among the installed packages" if folder else "among the installed packages"
-        raise Misconfigured(f"there is no module {error.name} {where}.") from None
-    except (Exception, SystemExit) as error:
-        raise Misconfigured(f"{name} cannot be imported: {_where(error)}") from error
-
-
-def _where(error: BaseException) -> str:
-    """An error of someone's module with its last place, for people who change that module."""
-    said = f"{type(error).__name__}: {error.message if isinstance(error, Error) else error}"
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
-    return f"{said} ({frames[-1].filename}, line {frames[-1].lineno})" if frames else said
-
-
-def _public_names(value: object) -> list[str]:
-    return [name for name in dir(value) if not name.startswith("_")]
+    return [_own_tool(each, path) for each in _listed(import_object(path, source), path, context)]
 
 
 def _listed(value: object, path: str, context: ToolContext) -> Iterable[object]:
@@ -234,7 +195,7 @@ def _made_by(factory: object, path: str, context: ToolContext) -> Iterable[objec
     except Error:
         raise
     except Exception as error:
-        raise Misconfigured(f"{path} failed: {_where(error)}") from error
+        raise Misconfigured(f"{path} failed: {describe_code_error(error)}") from error
     if not isinstance(made, list | tuple):
         if inspect.iscoroutine(made):
             made.close()

@@ -48,16 +48,23 @@ from interlock.storage.store import SqlStore
 
 MAX_NAMED = 10  # names listed in a message
 DOES_NOT_START = "Fix it: the server cannot start with it."
+NAME_THE_FILE = "Code is imported only from a configuration file that is named: interlock doctor --config FILE"
 SECRETS = ("signing_secret", "app_token", "secret", "secrets")  # settings that authenticate callbacks of a channel
 
 
 async def check_channels(settings: Settings, users: Sequence[User], policy: Policy) -> AsyncIterator[CheckResult]:
     """Check the channels of one workspace. Sends nothing and connects to nothing: `interlock channels test` does."""
     capabilities: dict[str, ChannelCapabilities] = {}
+    source = settings.origin.code_source
     for name, channel in settings.channels.items():
+        if ":" in channel.kind and not source.is_trusted:
+            yield CheckResult(
+                "warn", "channels", f"{name} was not checked: {channel.kind} is not imported", NAME_THE_FILE
+            )
+            continue
         try:
             made, capabilities[name] = open_channel(
-                name, channel.kind, ChannelContext(name, channel.settings, settings.server.public_url)
+                name, channel.kind, ChannelContext(name, channel.settings, settings.server.public_url), source
             )
         except Misconfigured as error:
             yield CheckResult("fail", "channels", error.message, DOES_NOT_START)

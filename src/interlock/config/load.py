@@ -34,6 +34,7 @@ from interlock.config.models import (
     ActionSettings,
     AuditSettings,
     ChannelSettings,
+    ConfigOrigin,
     EscalationSettings,
     InlinePolicy,
     JsonMapping,
@@ -83,7 +84,8 @@ def load_settings(
         given = {"audit.signing_key": str(Path(key).absolute()), **given}
     try:
         settings = _settings(file, env, given)
-        return replace(settings, is_named=path is not None or bool(env.get("INTERLOCK_CONFIG")))
+        is_named = path is not None or bool(env.get("INTERLOCK_CONFIG"))
+        return replace(settings, origin=replace(settings.origin, is_named=is_named))
     except Misconfigured as error:
         where = f"{file}: " if file else ""
         raise Misconfigured("\n".join(where + line for line in error.message.splitlines())) from None
@@ -140,11 +142,10 @@ def _settings(file: Path | None, env: Mapping[str, str], overrides: Mapping[str,
         tools=default_workspace.tools,
         models=models,
         default_model=default_model,
-        file=file,
+        origin=ConfigOrigin(file, notes=aliases.notes),
         masked_values=interpolator.masked_values,
         workspaces=others,
         expires_in=aliases.expires_in,
-        notes=aliases.notes,
     )
     _check_pack_names(reader, top, settings)
     reader.finish()

@@ -14,6 +14,7 @@ from interlock.core.call import DEFAULT_WORKSPACE
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.notify.routing import DASHBOARD
 from interlock.runtime.durations import format_duration, parse_duration
+from interlock.runtime.import_path import INSTALLED_CODE, CodeSource
 
 MASK = "***"
 FOREVER = "forever"
@@ -252,14 +253,30 @@ class WorkspaceSettings:
     tools: Mapping[str, JsonMapping] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """All settings; `file` is their source, `masked_values` says how to show a value from the environment.
+@dataclass(frozen=True, slots=True)
+class ConfigOrigin:
+    """The file that the settings are from; `notes` say what was read under another name, or ignored.
 
     `is_named`: the file was named, by `--config` or the environment, and not only found in the working folder.
+    """
+
+    file: Path | None = None
+    is_named: bool = False
+    notes: tuple[str, ...] = ()
+
+    @property
+    def code_source(self) -> CodeSource:
+        """Where the tools and channels are imported from that the file names."""
+        return CodeSource(self.file.absolute().parent, self.is_named) if self.file else INSTALLED_CODE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All settings; `masked_values` says how to show a value from the environment.
+
     `default_model` is for agents that name none; it is empty if no provider has a key. `channels`, `routing`, `tools`
     and `documents` belong to the default workspace; `for_workspace` gives the settings of another one. `expires_in` is
-    for policies whose defaults give none; `notes` say what was read under another name, or ignored.
+    for policies whose defaults give none.
     """
 
     storage: StorageSettings = StorageSettings()
@@ -277,12 +294,18 @@ class Settings:
     tools: Mapping[str, JsonMapping] = field(default_factory=dict)
     models: Mapping[str, JsonMapping] = field(default_factory=dict)
     default_model: str = ""
-    file: Path | None = None
-    is_named: bool = False
+    origin: ConfigOrigin = ConfigOrigin()
     masked_values: Mapping[str, str] = field(default_factory=dict, repr=False)
     workspaces: Mapping[str, WorkspaceSettings] = field(default_factory=dict)
     expires_in: int | None = None
-    notes: tuple[str, ...] = ()
+
+    @property
+    def file(self) -> Path | None:
+        return self.origin.file
+
+    def with_trusted_code(self) -> Settings:
+        """The same settings for a server or worker, which runs the configuration that it finds, its code included."""
+        return replace(self, origin=replace(self.origin, is_named=True))
 
     def for_workspace(self, workspace: str) -> Settings:
         """The settings of one workspace, without those of any other.

@@ -14,14 +14,12 @@ import asyncio
 import inspect
 import json
 import re
-import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
-from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
@@ -40,6 +38,7 @@ from interlock.core.notify.delivery import ApprovalView, Delivery, Notification,
 from interlock.core.notify.routing import DASHBOARD, ChannelCapabilities
 from interlock.notify import channels as folder
 from interlock.runtime.durations import rfc3339
+from interlock.runtime.import_path import INSTALLED_CODE, CodeSource, import_object
 
 if TYPE_CHECKING:
     import httpx2
@@ -88,7 +87,6 @@ CLASS_ATTRIBUTES, CLASS_METHODS, OPTIONAL_METHODS = (
     ("answer", "listen"),
 )
 UNAVAILABLE = "The database cannot be used now; nothing was decided. Try again in a while, with the same id."
-_IMPORT_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
@@ -238,7 +236,7 @@ class ChannelType(NamedTuple):
     connect: Callable[[ChannelContext], Channel]
 
 
-def load_channel_type(kind: str) -> ChannelType:
+def load_channel_type(kind: str, source: CodeSource = INSTALLED_CODE) -> ChannelType:
     """Load a kind: one of ours, a class by its import path, or the entry point of an installed package.
 
     Ours come first, so that no installed package can replace them. Raises Misconfigured with a hint.
@@ -246,22 +244,24 @@ def load_channel_type(kind: str) -> ChannelType:
     if kind in CHANNEL_KINDS:
         return _own_type(kind)
     if ":" in kind:
-        return _class_type(kind, _import_class(kind))
+        return _class_type(kind, import_object(kind, source))
     found = [each for each in entry_points(group=ENTRY_POINTS) if each.name == kind]
     if len({each.value for each in found}) > 1:
         raise Misconfigured(f'several packages have a kind of channel "{kind}": {_join(each.value for each in found)}')
     if found:
-        return _class_type(kind, _import_class(found[0].value))
+        return _class_type(kind, import_object(found[0].value, INSTALLED_CODE))
     kinds = {*CHANNEL_KINDS, *(each.name for each in entry_points(group=ENTRY_POINTS))}
     raise Misconfigured(f'there is no kind of channel "{kind}"{did_you_mean(kind, kinds)}')
 
 
-def open_channel(name: str, kind: str, context: ChannelContext) -> tuple[Channel, ChannelCapabilities]:
+def open_channel(
+    name: str, kind: str, context: ChannelContext, source: CodeSource = INSTALLED_CODE
+) -> tuple[Channel, ChannelCapabilities]:
     """Make a configured channel. Raises Misconfigured, which names the channel."""
     try:
         if name == DASHBOARD or not _NAME.fullmatch(name):
             raise Misconfigured("a name consists of small letters, digits, - and _, and dashboard is taken")
-        channel_type = load_channel_type(kind)
+        channel_type = load_channel_type(kind, source)
         known = {*channel_type.settings, *COMMON_SETTINGS}
         for setting in context.settings:
             if setting not in known:
@@ -316,28 +316,6 @@ def _own_type(kind: str) -> ChannelType:
             f"the channel needs the package {error.name}: pip install 'interlock-gate[{kind}]'"
         ) from None
     return ChannelType(module.SETTINGS, module.CAPABILITIES, module.connect)
-
-
-def _import_class(path: str) -> object:
-    """Import what `package.module:Class` names; the working folder comes last, so that it replaces no other module."""
-    if not _IMPORT_PATH.fullmatch(path):
-        raise Misconfigured(f'"{path}" is not an import path, such as mycompany.pager:Pager')
-    module_name, _, class_name = path.partition(":")
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.append(here)
-    try:
-        module = import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and f"{module_name}.".startswith(f"{error.name}."):
-            where = "install its package, or start in the folder that has it"
-            raise Misconfigured(f"there is no module {error.name} for {path}; {where}") from None
-        raise Misconfigured(f"{path} needs the package {error.name}, which is not installed") from None
-    except Exception as error:  # somebody else's module may raise anything
-        raise Misconfigured(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
-    if not hasattr(module, class_name):
-        names = {name for name, value in vars(module).items() if isinstance(value, type)}
-        raise Misconfigured(f"{module_name} has no {class_name}{did_you_mean(class_name, names)}")
-    return getattr(module, class_name)
 
 
 def _class_type(kind: str, found: Any) -> ChannelType:

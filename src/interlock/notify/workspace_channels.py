@@ -20,6 +20,7 @@ from interlock.core.notify.routing import (
     find_unreachable,
 )
 from interlock.notify.channel import Channel, ChannelContext, load_channel_type, open_channel
+from interlock.runtime.import_path import CodeSource
 
 
 class WorkspaceChannels(NamedTuple):
@@ -35,7 +36,7 @@ def open_workspace_channels(settings: Settings, public_url: str) -> WorkspaceCha
     capabilities: dict[str, ChannelCapabilities] = {}
     for name, channel in settings.channels.items():
         channels[name], capabilities[name] = open_channel(
-            name, channel.kind, ChannelContext(name, channel.settings, public_url)
+            name, channel.kind, ChannelContext(name, channel.settings, public_url), settings.origin.code_source
         )
     routes = make_routes(settings, capabilities)
     if missing := find_unreachable(routes):
@@ -48,14 +49,18 @@ def policy_load_options(settings: Settings, workspace: str = DEFAULT_WORKSPACE) 
     own = settings.for_workspace(workspace)
     if not settings.workspaces_with_channels():
         return PolicyChannelSettings(own.routing.reminders, expires_in=own.expires_in)
-    has_destinations = True in {_has_destinations(name, channel.kind) for name, channel in own.channels.items()}
+    source = own.origin.code_source
+    has_destinations = True in {_has_destinations(name, each.kind, source) for name, each in own.channels.items()}
     known = frozenset({DASHBOARD, *own.channels})
     return PolicyChannelSettings(own.routing.reminders, known, has_destinations, own.expires_in)
 
 
-def _has_destinations(name: str, kind: str) -> bool:
+def _has_destinations(name: str, kind: str, source: CodeSource) -> bool:
+    """Whether a policy may name a place in the channel, such as `#leads`; a kind that is not imported may have them."""
+    if ":" in kind and not source.is_trusted:
+        return True
     try:
-        return load_channel_type(kind).capabilities.has_destinations
+        return load_channel_type(kind, source).capabilities.has_destinations
     except Misconfigured as error:
         raise Misconfigured(f'The channel "{name}": {error.message}') from None
 

@@ -59,7 +59,7 @@ async def serve(settings: Settings, say: PrintLine, *, worker: bool, demo: DemoS
         state = await make_server_state(settings, app_services, demo=demo)
         capture_library_logs(state.log)
         state.log.write("info", "start", version=__version__, database=state.store.name)
-        for note in settings.notes:
+        for note in settings.origin.notes:
             state.log.write("info", "configuration", message=note)
         stack.callback(state.log.write, "info", "stopped")
         stack.push_async_callback(state.accounts.drain)

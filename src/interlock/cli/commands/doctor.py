@@ -64,7 +64,7 @@ async def run_checks(options: CommandOptions) -> None:
     settings, line = _configuration(options)
     lines.append(line)
     if settings is not None:
-        lines += [CheckResult("ok", "configuration", note) for note in settings.notes]
+        lines += [CheckResult("ok", "configuration", note) for note in settings.origin.notes]
         lines += [line async for line in _database(options, settings)]
         lines += check_server(settings)
     public = settings.public() if settings else None

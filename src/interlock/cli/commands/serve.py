@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 async def run_server(options: CommandOptions, host: str, port: int | None, *, worker: bool, demo: bool) -> None:
     from interlock.server.serve import serve
 
-    settings = options.settings(server_host=host or None, server_port=port)
+    settings = options.settings(server_host=host or None, server_port=port).with_trusted_code()
     await serve(settings, say, worker=worker, demo=_load_demo() if demo else None)
 
 
 async def run_worker(options: CommandOptions, *, demo: bool) -> None:
     """Run a worker. Any number may run, with or without servers."""
-    settings = options.settings()
+    settings = options.settings().with_trusted_code()
     log = JsonLogger(wall_clock, settings.server.log)
     app_services = build_services(settings.storage.url, retention=settings.storage.retention)
     await app_services.store.open()

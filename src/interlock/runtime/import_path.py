@@ -1,0 +1,73 @@
+"""Import of code that people bring, such as their own tools and channels: `package.module:attribute`."""
+
+from __future__ import annotations
+
+import re
+import sys
+import traceback
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+
+from interlock.core.errors import Error, Misconfigured, did_you_mean
+
+_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*(:[^\W\d]\w*(\.[^\W\d]\w*)*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class CodeSource:
+    """Where such code is found: among the installed packages, and in `folder`, that of the configuration file.
+
+    Without `is_trusted` nothing is imported: a command that is run in a folder must not run code of that folder,
+    unless it is told to.
+    """
+
+    folder: Path | None = None
+    is_trusted: bool = True
+
+
+INSTALLED_CODE = CodeSource()
+
+
+def import_object(path: str, source: CodeSource) -> object:
+    """Import a module, or what its attribute names. Raises Misconfigured, whatever is wrong with it."""
+    if not _PATH.fullmatch(path):
+        raise Misconfigured(f'"{path}" is not an import path, such as mycompany.shop:tools')
+    if not source.is_trusted:
+        raise Misconfigured(
+            f"{path} is not imported, because the configuration file was only found in the working folder. "
+            "Name it: --config FILE"
+        )
+    name, _, attribute = path.partition(":")
+    value: object = _import_module(name, source.folder)
+    for part in filter(None, attribute.split(".")):
+        if not hasattr(value, part):
+            names = [each for each in dir(value) if not each.startswith("_")]
+            raise Misconfigured(f"{name} has no {attribute}{did_you_mean(part, names)}")
+        value = getattr(value, part)
+    return value
+
+
+def describe_code_error(error: BaseException) -> str:
+    """An error of someone's module with its last place, for people who change that module."""
+    said = f"{type(error).__name__}: {error.message if isinstance(error, Error) else error}"
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
+    return f"{said} ({frames[-1].filename}, line {frames[-1].lineno})" if frames else said
+
+
+def _import_module(name: str, folder: Path | None) -> ModuleType:
+    top = name.partition(".")[0]
+    beside = None if folder is None or str(folder) in sys.path else str(folder)
+    if beside and top not in sys.modules and find_spec(top) is None:
+        sys.path.append(beside)  # last, so that no file in it takes the place of an installed module
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise Misconfigured(f"{name} cannot be imported: {describe_code_error(error)}") from error
+        where = f"in {folder} or among the installed packages" if folder else "among the installed packages"
+        raise Misconfigured(f"there is no module {error.name} {where}.") from None
+    except (Exception, SystemExit) as error:
+        raise Misconfigured(f"{name} cannot be imported: {describe_code_error(error)}") from error
