@@ -8,6 +8,7 @@ import pytest
 
 from interlock.app.bootstrap import AppServices
 from interlock.core.decision import Acknowledgement, Reject
+from interlock.core.notify.delivery import Notification
 from interlock.core.notify.routing import ChannelCapabilities, Routes
 from interlock.core.policy.policy import People
 from interlock.core.ports import User
@@ -43,6 +44,24 @@ async def test_a_call_is_sent_once_and_updated_when_it_is_decided(
     assert room_channel.channels["room"].purposes == [("send", "ask"), ("update", "ended")]
     assert room_channel.channels["room"].messages[1][2] == "ref 1"
     assert (await event_kinds(services)).count("delivered") == 2
+
+
+class ForgetfulChannel(FakeChannel):
+    """A channel from outside whose `send` returns nothing."""
+
+    async def send(self, message: Notification) -> str:
+        await super().send(message)
+        return None  # type: ignore[return-value]
+
+
+async def test_a_channel_that_returns_no_reference_is_told_once_and_updated(services: AppServices) -> None:
+    room = FakeChannels(services, ROOM, room=ForgetfulChannel())
+    await room.sweep()
+    approval_id = await propose_pending(services)
+    assert (await room.sweep(), await room.sweep()) == (1, 0)
+    await approve(services, approval_id)
+    await room.sweep()
+    assert [(verb, ref) for verb, _, ref in room.channels["room"].messages] == [("send", ""), ("update", "")]
 
 
 async def test_a_call_decided_before_its_delivery_is_not_sent(

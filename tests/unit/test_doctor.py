@@ -207,6 +207,18 @@ async def test_the_doctor_names_channels_of_two_workspaces_with_one_secret() -> 
     assert "whsec" not in str(found)
 
 
+async def test_the_doctor_compares_every_secret_of_a_channel_from_outside(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # R25 R60
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "examples"))
+    pager = ChannelSettings("mycompany.pager:Pager", {"url": "https://pager.example/x", "secret": "the same"})
+    both = Settings(channels={"a": pager}, workspaces={"lab": WorkspaceSettings({"b": pager})})
+    assert (await other_workspace_results(both))[-1] == ("warn", "default/a, lab/b have the same secret")
+    keyed = [ChannelSettings("mycompany.pager:Pager", {"api_key": each}) for each in ("x", "x")]
+    both = Settings(channels={"a": keyed[0]}, workspaces={"lab": WorkspaceSettings({"b": keyed[1]})})
+    assert (await other_workspace_results(both))[-1] == ("warn", "default/a, lab/b have the same secret")
+
+
 async def test_channels_of_any_workspace_are_right_or_nothing_starts(tmp_path: Path) -> None:  # R60
     wrong = Settings(workspaces={"lab": WorkspaceSettings({"chat": ChannelSettings("slack", {"tokn": "x"})})})
     [(_, found)] = [each for each in await other_workspace_results(wrong) if each[0] == "fail"]
