@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from interlock.config.load import load_settings
 from interlock.core.errors import Misconfigured
 from interlock.notify.channel import ChannelContext, load_channel_type, open_channel
+from interlock.notify.workspace_channels import open_workspace_channels, policy_load_options
+from interlock.runtime.import_path import CodeSource
 
 GOOD = """
 from interlock.notify.channel import ChannelCapabilities, text_setting
@@ -53,14 +56,17 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
 
 def refusal(kind: str, **settings: object) -> str:
     with pytest.raises(Misconfigured) as caught:
-        open_channel("night", kind, ChannelContext("night", settings))
+        open_channel("night", kind, ChannelContext("night", settings), CodeSource(Path.cwd()))
     return caught.value.message.removeprefix('The channel "night": ')
 
 
-def test_a_class_of_the_working_folder_is_a_channel(write: Write) -> None:  # R25
+def test_a_class_beside_the_configuration_is_a_channel(write: Write) -> None:  # R25
     write("ourcompany/pagers.py", GOOD)
     channel, capabilities = open_channel(
-        "night", "ourcompany.pagers:Pager", ChannelContext("night", {"url": "x", "per_minute": 3})
+        "night",
+        "ourcompany.pagers:Pager",
+        ChannelContext("night", {"url": "x", "per_minute": 3}),
+        CodeSource(Path.cwd()),
     )
     assert type(channel).__name__ == "Pager"
     assert (capabilities.personal, capabilities.rate_per_minute) == (True, 3)
@@ -84,10 +90,24 @@ def test_no_package_replaces_a_kind_of_ours_and_two_do_not_share_one(write: Writ
     assert refusal("pager") == 'several packages have a kind of channel "pager": one:Pager, two:Pager'
 
 
-def test_the_working_folder_replaces_no_other_module(write: Write) -> None:
+def test_the_folder_of_the_configuration_replaces_no_other_module(write: Write) -> None:
     write("json.py", "raise SystemExit('the folder came first')")
     write("pagers.py", f"import json\n{GOOD}\nassert json.loads('1') == 1")
-    assert load_channel_type("pagers:Pager").settings == ("url", "token")
+    assert load_channel_type("pagers:Pager", CodeSource(Path.cwd())).settings == ("url", "token")
+
+
+def test_a_file_that_was_only_found_is_not_trusted_with_code(write: Write) -> None:  # R25
+    write("pagers.py", GOOD)
+    write("interlock.yaml", "channels: {night: {kind: 'pagers:Pager', url: x}}\nrouting: {default_channel: night}\n")
+    found = load_settings(None, {})
+    assert policy_load_options(found).has_destinations  # unknown, so a policy may name one
+    with pytest.raises(Misconfigured, match="only found in the working folder"):
+        open_workspace_channels(found, "")
+    assert "pagers" not in sys.modules
+    named = load_settings(Path("interlock.yaml"), {})
+    assert not policy_load_options(named).has_destinations
+    assert [*open_workspace_channels(named, "").channels] == ["night"]
+    assert [*open_workspace_channels(found.with_trusted_code(), "").channels] == ["night"]
 
 
 @pytest.mark.parametrize(
@@ -95,10 +115,13 @@ def test_the_working_folder_replaces_no_other_module(write: Write) -> None:
     [
         ("pagers", 'there is no kind of channel "pagers"'),
         ("pagers:Pagr", 'pagers has no Pagr; did you mean "Pager"?'),
-        ("pagerz:Pager", "there is no module pagerz for pagerz:Pager; install its package, or start in the folder"),
-        ("needs_more:Pager", "needs_more:Pager needs the package nowhere_installed, which is not installed"),
-        ("broken:Pager", "broken:Pager cannot be imported: ZeroDivisionError: division by zero"),
-        ("pagers:Pager:x", '"pagers:Pager:x" is not an import path, such as mycompany.pager:Pager'),
+        ("pagerz:Pager", "there is no module pagerz in "),
+        (
+            "needs_more:Pager",
+            "needs_more cannot be imported: ModuleNotFoundError: No module named 'nowhere",
+        ),
+        ("broken:Pager", "broken cannot be imported: ZeroDivisionError: division by zero ("),
+        ("pagers:Pager:x", '"pagers:Pager:x" is not an import path, such as mycompany.shop:tools'),
         ("../evil:Pager", '"../evil:Pager" is not an import path'),
         ("pagers:text_setting", "pagers:text_setting is not a class"),
     ],

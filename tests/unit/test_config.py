@@ -604,9 +604,11 @@ def test_the_approval_engine_template_is_read_as_our_own_settings(folder: Path) 
     assert settings.storage.url == DB_URL
     assert settings.escalation == EscalationSettings(90 * 60_000, notify_on_expiry=False, channel="pager")
     assert settings.expires_in == 72 * HOUR
-    assert [note.partition(":")[0] for note in settings.notes] == [f"line {line}" for line in (2, 5, 6, 7, 9, 11)]
-    assert "storage.table is ignored" in settings.notes[2]
-    assert "hunter2" not in json.dumps([settings.public(), settings.notes])
+    assert [note.partition(":")[0] for note in settings.origin.notes] == [
+        f"line {line}" for line in (2, 5, 6, 7, 9, 11)
+    ]
+    assert "storage.table is ignored" in settings.origin.notes[2]
+    assert "hunter2" not in json.dumps([settings.public(), settings.origin.notes])
 
 
 @pytest.mark.parametrize(("own", "pending"), [("", 72 * HOUR), ("defaults: {expires_in: {chat: 5m}}", 72 * HOUR)])

@@ -137,7 +137,7 @@ def test_a_file_that_was_only_found_is_not_trusted_with_code(folder: Path) -> No
     assert "corner_shop" not in sys.modules
     told = [check.found for check in check_chat(settings, store, {}) if check.what == "tools"]
     assert told[-1] == "shop, from corner_shop:tools: not imported here"
-    assert load_settings(None, {"INTERLOCK_CONFIG": "interlock.yaml"}).is_named
+    assert load_settings(None, {"INTERLOCK_CONFIG": "interlock.yaml"}).origin.is_named
 
 
 @pytest.mark.parametrize(
