@@ -199,14 +199,14 @@ async def test_a_limit_that_was_lowered_ends_the_turn_with_words(make_harness: M
     assert "limit of 3 model turns" in ended["reason"]
 
 
-async def test_an_agent_that_is_gone_ends_the_turn_with_what_there_is(make_harness: MakeHarness) -> None:  # R9
+async def test_an_agent_that_is_gone_ends_the_turn_and_says_so(make_harness: MakeHarness) -> None:  # R9
     there = make_harness({"test:boss": call_once(CREATE, title="Grow")}, boss=BOSS)
     thread = await there.say("go")
     after = make_harness({}, other=AgentSettings())  # the file without it, in the next process
     await after.approve()
     [ended] = await after.lines(thread, "ended")
     assert ended["status"] == "error"
-    assert ended["reason"] == "There is no agent 'boss'. There are: assistant, other."
+    assert ended["reason"] == MISSING_AGENT.format(name="boss")
     assert (await after.objectives(), (await after.result(thread))["status"]) == (0, "cancelled")
 
 

@@ -197,6 +197,21 @@ class Workspaces:
         await self.refresh(workspace)
         return version
 
+    async def delete_agent(
+        self,
+        workspace: str,
+        name: str,
+        author: str,
+        reason: str = "",
+        expected_version: int | None = None,
+        *,
+        withdraw: bool,
+    ) -> Sequence[str]:
+        """Delete an agent's stored settings; `withdraw` cancels its chat's calls that have not started."""
+        cancelled = await self._store.delete_agent(workspace, name, author, reason, expected_version, withdraw=withdraw)
+        await self.refresh(workspace)
+        return cancelled
+
     async def pin(self, workspace: str, specs: Sequence[ToolSpec], agent: str, author: str) -> Sequence[Pin]:
         """Pin tools: here at once, in other processes within a second."""
         made = await self._store.pin(workspace, specs, agent, author)

@@ -129,15 +129,26 @@ class PolicyVersion:
     source: PolicySource = "person"
 
 
+AGENT_DELETED_REASON = "The agent was deleted before this call started."
+DELETED_AGENT_BODY = '{"deleted":true}'  # in place of settings; programs that do not know it see an agent without tools
+
+
 @dataclass(frozen=True, slots=True)
 class AgentVersion:
-    """An agent's settings by an admin: `body` is JSON; each change is a new version."""
+    """An agent's settings by an admin: `body` is JSON; each change is a new version.
+
+    A deletion is a version too: the sum of all versions is the revision of the agents, so none may disappear.
+    """
 
     name: str
     version: int
     body: str
     author: str
     at: int
+
+    @property
+    def is_deleted(self) -> bool:
+        return self.body == DELETED_AGENT_BODY
 
 
 class AgentToolUsage(NamedTuple):
@@ -317,6 +328,16 @@ class PolicyStore(Protocol):
     async def put_agent(
         self, workspace: str, name: str, body: str, author: str, reason: str = "", expected_version: int | None = None
     ) -> AgentVersion: ...
+    async def delete_agent(
+        self,
+        workspace: str,
+        name: str,
+        author: str,
+        reason: str = "",
+        expected_version: int | None = None,
+        *,
+        withdraw: bool,
+    ) -> Sequence[str]: ...
     async def users(self, workspace: str) -> Sequence[User]: ...
     async def put_user(self, workspace: str, user: User, author: str) -> User: ...
 

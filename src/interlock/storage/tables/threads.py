@@ -64,6 +64,13 @@ class SqlThreads:
     async def children(self, workspace: str, thread_id: str) -> Sequence[Thread]:
         return [_read_thread(row) for row in await self._database.fetch("threads_below", workspace, thread_id)]
 
+    async def count_by_agent(self, workspace: str, agent: str) -> Mapping[str, int]:
+        """Return how many threads an agent has, by status; those of its calls by other agents included."""
+        return {
+            str(status): int(count)
+            for status, count in await self._database.fetch("threads_of_agent", workspace, agent)
+        }
+
     async def entries(
         self, workspace: str, thread_id: str, after: int = 0, before: int = MAX_ENTRY_NUMBER
     ) -> Sequence[ThreadEntry]:

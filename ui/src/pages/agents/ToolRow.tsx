@@ -1,4 +1,4 @@
-import { Badge, Button, Code, Group, Stack, Switch, Text, Textarea, Title } from "@mantine/core";
+import { Badge, Button, Code, Group, Stack, Text, Textarea, Title } from "@mantine/core";
 import { useEffect, useId, useRef, useState } from "react";
 import { ApiError } from "../../api/client";
 import { stringifyJson } from "../../api/json";
@@ -12,6 +12,7 @@ import {
   remainingRules,
 } from "./agentChange";
 import css from "./Agents.module.css";
+import { ApprovalSwitch } from "./ApprovalSwitch";
 import {
   COUNTED_DAYS,
   useChangeAgent,
@@ -21,9 +22,6 @@ import {
   type VerdictReason,
 } from "./queries";
 
-const SWITCH_HELP =
-  "On: this agent needs approval to run the tool, even where a rule would allow it. " +
-  "Off: it runs without approval, unless a policy rule asks.";
 const NOT_ALLOWED = "Only admins, and people who may approve every call of this tool, can turn approval off.";
 
 /** One tool: its description, its verdict with the reason, and its switch. */
@@ -50,18 +48,13 @@ export function ToolRow({ agent, tool, role }: { agent: AgentInfo; tool: ToolInf
         </div>
         {tool.description && <Text size="sm">{tool.description}</Text>}
       </div>
-      <div className={css.switch}>
-        <Switch
-          label="Require approval?"
-          labelPosition="left"
-          classNames={{ label: css.touch }}
-          aria-label={`Require approval for ${tool.name}?`}
-          title={lockedReason || SWITCH_HELP}
-          checked={gated}
-          disabled={lockedReason !== "" || change.isPending}
-          onChange={(event) => setGate(event.currentTarget.checked)}
-        />
-      </div>
+      <ApprovalSwitch
+        tool={tool.name}
+        checked={gated}
+        lockedReason={lockedReason}
+        disabled={change.isPending}
+        onChange={setGate}
+      />
       {change.error && (
         <div className={css.more}>
           <ErrorMessage error={change.error} />
