@@ -219,6 +219,8 @@ async def add_people(services: AppServices) -> None:
     await accounts.rotate_key("default", bound.id, "ada")
     await services.put_policy("default", POLICY + "  - {name: more, tools: [x], then: deny}\n", "ada", {}, "needed")
     await store.put_agent("default", "office", '{"tool_approvals": {"mail": true}}', "ada")
+    await store.put_agent("default", "night", '{"tools": ["cms"]}', "ada")
+    await store.delete_agent("default", "night", "ada", "Not needed.", withdraw=True)
 
 
 async def add_removed_voter(services: AppServices) -> None:

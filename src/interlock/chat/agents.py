@@ -82,7 +82,7 @@ class AgentDirectory:
 
     def _resolve(self, stored: Mapping[str, AgentVersion], name: str) -> ResolvedAgent | None:
         version = stored.get(name)
-        if version is None or version.is_deleted:
+        if version is None or not version.has_settings:
             return self._defaults.get(name)
         return ResolvedAgent(overlay_stored_agent(version.body, self._base(name)), "stored", version)
 

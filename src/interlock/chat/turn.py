@@ -92,6 +92,7 @@ class Turn:
         """Run the next step; return False once the thread is suspended or has ended."""
         lines = await self.leased_thread.read()
         self._last_entry = lines[-1].number
+        await self._load_changed_settings()
         thread, agents = self.leased_thread.thread, self.context.agents
         missing = agents.find_missing(self.services, thread.path)  # a sub-agent ends with the agents that called it
         agent = AgentSettings() if missing else agents.get(self.services, thread.agent)
@@ -109,6 +110,14 @@ class Turn:
             case _:
                 await self.leased_thread.end()
         return False
+
+    async def _load_changed_settings(self) -> None:
+        """Load settings that were changed in the meantime, also by another process: a deleted agent must not go on."""
+        in_force, workspace = self.services.gate.in_force, self.leased_thread.thread.workspace
+        loaded = in_force.epoch.revision
+        if loaded is not None and loaded != await self.context.threads.policy_revision(workspace):
+            with suppress(Misconfigured):  # the loaded policy stays in force
+                await in_force.reload()
 
     # The model
 

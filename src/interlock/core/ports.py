@@ -130,7 +130,9 @@ class PolicyVersion:
 
 
 AGENT_DELETED_REASON = "The agent was deleted before this call started."
-DELETED_AGENT_BODY = '{"deleted":true}'  # in place of settings; programs that do not know it see an agent without tools
+# In place of an agent's settings; a program that does not know them sees settings in which nothing is overridden.
+DELETED_AGENT_BODY = '{"deleted":true}'  # the agent is gone
+RESTORED_AGENT_BODY = '{"restored":true}'  # it is as in the configuration file, built in, or known from its calls only
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +149,12 @@ class AgentVersion:
     at: int
 
     @property
-    def is_deleted(self) -> bool:
+    def has_settings(self) -> bool:
+        return self.body not in (DELETED_AGENT_BODY, RESTORED_AGENT_BODY)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the agent was deleted, and not only its settings made here."""
         return self.body == DELETED_AGENT_BODY
 
 

@@ -46,8 +46,7 @@ class AgentDependents:
 
     @property
     def is_removed(self) -> bool:
-        """Whether it cannot be used in chats any more."""
-        return self.remains_as in (None, "calls")
+        return self.remains_as is None
 
     def consequences(self) -> list[str]:
         """What becomes of each, in sentences for people."""
@@ -125,7 +124,7 @@ def _find_obstacle(name: str, origin: AgentOrigin, remains_as: AgentOrigin | Non
             return f"{name} is built in and cannot be deleted."
         case "calls":
             return f"{name} runs outside of Interlock and has no settings here. Freeze it, or revoke its keys."
-        case "stored" if callers and remains_as in (None, "calls"):
+        case "stored" if callers and remains_as in (None, "calls"):  # an external agent cannot be called
             return f"{_named(callers)} may call {name} as a sub-agent. Remove it from their settings first."
         case _:
             return ""

@@ -23,7 +23,7 @@ from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from interlock.core.identity import ADMIN, Principal, check_name
 from interlock.core.policy.policy import People, Policy, Stage
-from interlock.core.ports import FirstSeenTool
+from interlock.core.ports import AgentVersion, FirstSeenTool
 from interlock.runtime.durations import optional_rfc3339
 from interlock.server.agent_deletion import AgentDependents, find_dependents
 from interlock.server.dependencies import (
@@ -283,13 +283,23 @@ async def list_models(
 async def load_agent_catalog(state: ServerState, workspace: str) -> AgentCatalog:
     seen = await state.store.tools(workspace)
     stored = {each.name: each for each in await state.store.agents(workspace)}
-    elsewhere = {tool.agent: REMOTE_AGENT for tool in seen if tool.agent}
+    elsewhere = {tool.agent: REMOTE_AGENT for tool in seen if tool.agent and _is_external(tool, stored.get(tool.agent))}
     unchanged = {**elsewhere, **state.assistant.agents.all({})}
     return AgentCatalog(
         {**elsewhere, **state.assistant.agents.all(stored)},
         _tools(state, workspace, seen),
         {name: known.origin for name, known in unchanged.items()},
     )
+
+
+def _is_external(tool: FirstSeenTool, stored: AgentVersion | None) -> bool:
+    """Whether a tool was seen in calls of a program, as far as is known: calls in the chat are recorded likewise.
+
+    An agent with more settings than switches is one of the chat; a deleted one is external once it shows a new tool.
+    """
+    if stored is None or not stored.has_settings:
+        return stored is None or not stored.is_gone or tool.at > stored.at
+    return not json.loads(stored.body).keys() - {"tool_approvals"}
 
 
 def _tools(state: ServerState, workspace: str, seen: Sequence[FirstSeenTool]) -> dict[str, AvailableTool]:

@@ -427,9 +427,9 @@ select name, version, body, author, at from agents where workspace = ? order by 
 select name, version, body, author, at from agents where workspace = ? and name = ?
 
 -- name: open_thread_approvals
-select id, agent, agent_path from approvals
+select id, run_id, agent, agent_path from approvals
 where workspace = ? and status = 'pending' and run_id >= 'thread-' and run_id < 'thread.'
-union all select id, agent, agent_path from approvals
+union all select id, run_id, agent, agent_path from approvals
 where {rare_status} and status = 'approved' and workspace = ? and run_id >= 'thread-' and run_id < 'thread.'
 limit 10000
 

@@ -14,6 +14,7 @@ from interlock.core.approval.timers import next_timer_at
 from interlock.core.call import ToolSpec
 from interlock.core.canonical import digest
 from interlock.core.card import escape_invisible
+from interlock.core.chat.thread import is_thread_id
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Conflict, NotFound, Stale
 from interlock.core.freeze import Freeze
@@ -25,6 +26,7 @@ from interlock.core.pins import Pin, Pins, check_pin_limit, check_pin_name
 from interlock.core.ports import (
     AGENT_DELETED_REASON,
     DELETED_AGENT_BODY,
+    RESTORED_AGENT_BODY,
     AgentVersion,
     ApprovalStep,
     GrantFactory,
@@ -282,7 +284,7 @@ def put_agent(
         tx.require_own_batch(f"agents of {workspace}")
         found = tx.fetch("agent", workspace, name)
         last = AgentVersion(*found[0]) if found else None
-        _check_version(0 if last is None or last.is_deleted else last.version, expected_version)
+        _check_version(last.version if last and last.has_settings else 0, expected_version)
         if last is not None and last.body == body:
             return last
         new = AgentVersion(name, last.version + 1 if last else 1, body, author, tx.moment(workspace).now)
@@ -296,12 +298,12 @@ def put_agent(
 def delete_agent(
     workspace: str, name: str, author: str, reason: str, expected_version: int | None = None, *, withdraw: bool
 ) -> BatchItem:
-    """Delete the stored settings; `withdraw` cancels calls in its chat threads that have not started, by their ids."""
+    """Delete the stored settings. `withdraw`: the agent is gone, so calls of its threads that have not started end."""
 
     def run(tx: Transaction) -> list[str]:
         tx.require_own_batch(f"agents of {workspace}")
         last = next((AgentVersion(*row) for row in tx.fetch("agent", workspace, name)), None)
-        if last is None or last.is_deleted:
+        if last is None or not last.has_settings:
             raise NotFound("No settings of this agent are stored.", agent=name)
         _check_version(last.version, expected_version)
         now = tx.moment(workspace)
@@ -309,7 +311,8 @@ def delete_agent(
         changes = [
             (each, cancel(each, author, AGENT_DELETED_REASON, now)) for each in open_calls
         ]  # may raise: before writes
-        new = AgentVersion(name, last.version + 1, DELETED_AGENT_BODY, author, now.now)
+        body = DELETED_AGENT_BODY if withdraw else RESTORED_AGENT_BODY
+        new = AgentVersion(name, last.version + 1, body, author, now.now)
         content = {"reason": reason} if reason else None
         _write_agent(
             tx, workspace, new, Event("agent_deleted", author, {} if withdraw else {"restored": True}, "", content)
@@ -337,8 +340,9 @@ def _open_thread_calls(tx: Transaction, workspace: str, agent: str) -> list[Appr
 
 
 def is_of_agent(row: rows.Row, agent: str) -> bool:
-    """Whether a row of `open_thread_approvals` is of this agent, or of one below it."""
-    return agent == row[1] or (bool(row[2]) and agent in json.loads(row[2]))
+    """Whether a row of `open_thread_approvals` is of a chat thread of this agent, or of one that it called."""
+    _, run_id, own, path = row
+    return is_thread_id(run_id) and (agent == own or (bool(path) and agent in json.loads(path)))
 
 
 def pin_tools(workspace: str, specs: Sequence[ToolSpec], agent: str, author: str) -> BatchItem:

@@ -139,8 +139,7 @@ function Origin({ agent }: { agent: AgentInfo }) {
       )}
       . Every change is in the{" "}
       <Anchor component={Link} href="/history?tab=ledger&kind=agent_changed" inherit underline="always">
-        {" "}
-        ledger{" "}
+        ledger
       </Anchor>
       .
     </Text>

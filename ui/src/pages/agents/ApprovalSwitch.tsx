@@ -24,7 +24,7 @@ export function ApprovalSwitch({
       <Switch
         label="Require approval?"
         labelPosition="left"
-        classNames={{ label: css.touch }}
+        classNames={{ body: css.switchBody, label: css.touch }}
         aria-label={`Require approval for ${tool}?`}
         title={lockedReason || SWITCH_HELP}
         checked={checked}

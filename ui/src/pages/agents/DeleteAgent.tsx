@@ -3,7 +3,7 @@ import { useState } from "react";
 import { ApiError } from "../../api/client";
 import { Dialog } from "../../components/Dialog";
 import { ErrorMessage, Loading } from "../../components/States";
-import { deletionLabel } from "./agentChange";
+import { deletionLabel, deletionTitle } from "./agentChange";
 import { useDeleteAgent, useDependents, type AgentInfo } from "./queries";
 
 /** Says what depends on the agent and what becomes of it, then deletes the settings that were made here. */
@@ -22,7 +22,7 @@ export default function DeleteAgent({
   const found = dependents.data;
   const label = deletionLabel(agent);
   return (
-    <Dialog title={`${label} – ${agent.name}?`} onClose={onClose}>
+    <Dialog title={deletionTitle(agent)} onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();

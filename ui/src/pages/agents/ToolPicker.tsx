@@ -1,7 +1,7 @@
 import { Badge, Button, Checkbox, CloseButton, Fieldset, Group, Stack, Text, TextInput } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { ErrorMessage, Loading } from "../../components/States";
-import { setSwitch } from "./agentChange";
+import { setSwitch, VERDICT_NAMES } from "./agentChange";
 import type { AgentDraft } from "./agentDraft";
 import css from "./Agents.module.css";
 import { ApprovalSwitch } from "./ApprovalSwitch";
@@ -144,11 +144,7 @@ function Choice({
   onSelect: (on: boolean) => void;
   onSwitch: (on: boolean) => void;
 }) {
-  const lockedReason = tool.always_asks
-    ? `It always needs approval: ${tool.always_asks}.`
-    : isChosen
-      ? ""
-      : "Select the tool first.";
+  const lockedReason = tool.always_asks ? `It always needs approval: ${tool.always_asks}.` : "";
   return (
     <li className={css.choice} data-choice={tool.name}>
       <Checkbox
@@ -168,12 +164,18 @@ function Choice({
         checked={isChosen}
         onChange={(event) => onSelect(event.currentTarget.checked)}
       />
-      <ApprovalSwitch
-        tool={tool.name}
-        checked={tool.always_asks !== "" || (switches[tool.name] ?? tool.asks_by_default)}
-        lockedReason={lockedReason}
-        onChange={onSwitch}
-      />
+      {isChosen ? (
+        <ApprovalSwitch
+          tool={tool.name}
+          checked={tool.always_asks !== "" || (switches[tool.name] ?? tool.asks_by_default)}
+          lockedReason={lockedReason}
+          onChange={onSwitch}
+        />
+      ) : (
+        <Text size="sm" c="dimmed" className={css.byDefault}>
+          {VERDICT_NAMES[tool.verdict]}
+        </Text>
+      )}
     </li>
   );
 }

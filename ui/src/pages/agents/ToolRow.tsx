@@ -10,6 +10,7 @@ import {
   liftsGate,
   makeGateChange,
   remainingRules,
+  VERDICT_NAMES,
 } from "./agentChange";
 import css from "./Agents.module.css";
 import { ApprovalSwitch } from "./ApprovalSwitch";
@@ -75,19 +76,23 @@ export function ToolRow({ agent, tool, role }: { agent: AgentInfo; tool: ToolInf
   );
 }
 
-const VERDICTS: Record<ToolInfo["verdict"], [name: string, color: string]> = {
-  ask: ["needs approval", "steel"],
-  allow: ["runs without approval", "gray"],
-  deny: ["denied", "red"],
-  depends: ["depends on the arguments", "steel"],
+const VERDICT_COLORS: Record<ToolInfo["verdict"], string> = {
+  ask: "steel",
+  allow: "gray",
+  deny: "red",
+  depends: "steel",
 };
 
 function Verdict({ tool }: { tool: ToolInfo }) {
-  const [name, color] = VERDICTS[tool.verdict];
   const plain = tool.verdict === "allow";
   return (
-    <Badge size="sm" color={color} variant={plain ? "default" : "filled"} data-verdict={tool.verdict}>
-      {name}
+    <Badge
+      size="sm"
+      color={VERDICT_COLORS[tool.verdict]}
+      variant={plain ? "default" : "filled"}
+      data-verdict={tool.verdict}
+    >
+      {VERDICT_NAMES[tool.verdict]}
     </Badge>
   );
 }

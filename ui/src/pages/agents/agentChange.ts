@@ -11,6 +11,14 @@ export interface AgentChange {
   reason: string;
 }
 
+/** What happens to a call, in short. */
+export const VERDICT_NAMES: Record<ToolInfo["verdict"], string> = {
+  ask: "needs approval",
+  allow: "runs without approval",
+  deny: "denied",
+  depends: "depends on the arguments",
+};
+
 /** Whether a tool needs approval, by the agent's switch and the tool's default. */
 export function isGated(tool: ToolInfo): boolean {
   return tool.always_asks !== "" || (tool.switch ?? tool.asks_by_default);
@@ -109,6 +117,12 @@ export function deletionLabel(agent: AgentInfo): string {
   if (agent.base === "configuration") return "Restore the file’s settings";
   if (agent.base === "built-in") return "Restore built-in settings";
   return agent.base === "calls" ? "Delete settings" : "Delete agent";
+}
+
+export function deletionTitle(agent: AgentInfo): string {
+  if (agent.base === "configuration") return `Restore the file’s settings of ${agent.name}?`;
+  if (agent.base === "built-in") return `Restore the built-in settings of ${agent.name}?`;
+  return agent.base === "calls" ? `Delete the settings of ${agent.name}?` : `Delete ${agent.name}?`;
 }
 
 /** The origin of an agent, as a sentence without its full stop. */

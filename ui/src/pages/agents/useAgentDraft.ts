@@ -1,4 +1,5 @@
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
 import { useLeaveWarning } from "../../components/useLeaveWarning";
 import { isChanged, type AgentDraft } from "./agentDraft";
 
@@ -14,17 +15,15 @@ export interface AgentDraftState {
 export function useAgentDraft(key: string, initial: AgentDraft): AgentDraftState {
   const queries = useQueryClient();
   const queryKey = ["draft", "agent", key];
-  const stored = useQuery<AgentDraft | null>({
-    queryKey,
-    queryFn: () => null,
-    enabled: false,
-    initialData: null,
-    gcTime: Infinity,
-  });
-  const draft = stored.data ?? initial;
-  const isDirty = stored.data !== null && isChanged(stored.data, initial);
+  const [stored, setStored] = useState(() => queries.getQueryData<AgentDraft>(queryKey) ?? null);
+  const draft = stored ?? initial;
+  const isDirty = stored !== null && isChanged(stored, initial);
   useLeaveWarning(isDirty);
-  const replace = (next: AgentDraft | null) => queries.setQueryData(queryKey, next);
+  const replace = (next: AgentDraft | null) => {
+    setStored(next); // at once: a field whose value comes later loses the position in its text
+    queries.setQueryDefaults(queryKey, { gcTime: Infinity });
+    queries.setQueryData(queryKey, next);
+  };
   return {
     draft,
     isDirty,
