@@ -10,12 +10,13 @@ import { AgentDescription } from "./AgentDescription";
 import css from "./Agents.module.css";
 import { DeclaredTools } from "./DeclaredTools";
 import { NewAgent } from "./NewAgent";
-import { useAgent, useAgents, type AgentInfo } from "./queries";
+import { useAgent, useAgentChanges, useAgents, type AgentInfo } from "./queries";
 import { ToolList } from "./ToolList";
 
 /** All agents, one agent with its tools, or the form of a new one. */
 export default function Agents() {
   useLocation(); // rerenders for another agent
+  useAgentChanges();
   const [params] = useSearchParams();
   const me = useMe().data;
   const name = decodeURIComponent(location.pathname.split("/")[2] ?? ""); // the router decodes only a part of it

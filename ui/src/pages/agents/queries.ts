@@ -12,6 +12,18 @@ export type ToolCallCounts = Schemas["ToolCallCountsJson"];
 export const COUNTED_DAYS = 30;
 const PAGE_SIZE = 50;
 
+/** Reloads agents that somebody changed or deleted. */
+export function useAgentChanges(): void {
+  const queries = useQueryClient();
+  useEffect(
+    () =>
+      live.subscribe(({ kind }) => {
+        if (kind.startsWith("agent_")) void queries.invalidateQueries({ queryKey: ["agents"] });
+      }),
+    [queries],
+  );
+}
+
 export function useAgents() {
   return useQuery({
     queryKey: ["agents"],
