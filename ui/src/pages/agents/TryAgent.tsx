@@ -1,5 +1,5 @@
 import { Anchor, Button, Group, Paper, Text, Title } from "@mantine/core";
-import { useMemo } from "react";
+import { useEffect, useMemo, useRef } from "react";
 import { Link, useSearchParams } from "wouter";
 import { Announcer } from "../chat/Announcer";
 import { Composer } from "../chat/Composer";
@@ -30,8 +30,10 @@ export default function TryAgent({ agent, onClose }: { agent: AgentInfo; onClose
   const entries = snapshot?.state.entries;
   const items = useMemo(() => (entries ? buildTranscript(entries) : []), [entries]);
   const problem = useModelProblem(agent.model);
+  const box = useRef<HTMLElement>(null);
+  useEffect(() => box.current?.scrollIntoView({ block: "nearest" }), []);
   return (
-    <Paper withBorder p="md" component="section" aria-labelledby="try-it" className={css.try}>
+    <Paper withBorder p="md" component="section" ref={box} aria-labelledby="try-it" className={css.try}>
       <Group justify="space-between" gap="xs">
         <Title order={2} size="h4" id="try-it">
           Try it
