@@ -33,7 +33,6 @@ def create_agent(site: Site, name: str, **settings: object) -> None:
 
 
 # R9, R10, R65
-@pytest.mark.smoke
 def test_an_agent_is_created_tried_copied_and_deleted_in_the_page(site: Site, visit: Visit) -> None:
     page = visit(site.admin, "/agents")
     page.get_by_role("link", name="New agent").click()

@@ -24,7 +24,7 @@ from interlock.core.chat.transcript import Delta, ModelReply, Prompt, ToolReques
 from interlock.core.decision import Acknowledgement, Approve
 from interlock.core.errors import Conflict, NotFound, Stale
 from interlock.core.identity import Principal
-from interlock.core.ports import AGENT_DELETED_REASON, ApprovalQuery, Stored
+from interlock.core.ports import AGENT_DELETED_REASON, AgentDeletion, ApprovalQuery, Stored
 from interlock.runtime.process_identity import is_dead, make_runner_id
 from tests.support import ADA
 
@@ -214,6 +214,8 @@ async def test_an_agent_that_is_gone_ends_the_turn_and_says_so(make_harness: Mak
 
 # Deletion
 
+GONE = AgentDeletion()
+
 
 async def test_deleting_an_agent_cancels_what_has_not_started_and_ends_its_threads(
     make_harness: MakeHarness,
@@ -223,7 +225,7 @@ async def test_deleting_an_agent_cancels_what_has_not_started_and_ends_its_threa
     thread = await there.say("go")
     program = await there.services.gate.check(propose("mail", {}, "thread-7", "1", agent="boss"), ToolSpec("mail"))
     [card] = [card for card in await there.cards() if card.approval.id != program.approval_id]
-    cancelled = await there.workspaces.delete_agent("default", "boss", "ada", "Not needed.", withdraw=True)
+    cancelled = await there.workspaces.delete_agent("default", "boss", GONE, "ada", "Not needed.")
     assert cancelled == [card.approval.id]
     assert [each.approval.id for each in await there.cards()] == [program.approval_id], "a program's call stays"
     stopped = (await there.services.store.get("default", card.approval.id)).approval
@@ -244,7 +246,7 @@ async def test_deleting_a_caller_also_ends_the_sub_agent_at_work(make_harness: M
     thread = await there.say("go")
     [card] = await there.cards()
     assert card.approval.subject.agent == "writer"
-    assert await there.workspaces.delete_agent("default", "boss", "ada", withdraw=True) == [card.approval.id]
+    assert await there.workspaces.delete_agent("default", "boss", GONE, "ada") == [card.approval.id]
     await there.run_until_idle()
     [delegated] = await there.lines(thread, "delegated")
     for each in (thread, delegated["thread"]):
@@ -256,7 +258,7 @@ async def test_an_agent_that_another_process_deleted_does_not_go_on(make_harness
     there, elsewhere = make_harness({"test:boss": call_once(CREATE, title="Grow")}), make_harness({})
     await there.put("boss", model="test:boss", tools=["okr"])
     thread = await there.say("go")
-    await elsewhere.workspaces.delete_agent("default", "boss", "ada", withdraw=True)
+    await elsewhere.workspaces.delete_agent("default", "boss", GONE, "ada")
     await there.run_until_idle()
     [ended] = await there.lines(thread, "ended")
     assert (ended["status"], len(there.prompts)) == ("error", 1), "its model was not called again"
@@ -267,7 +269,7 @@ async def test_a_loop_that_finds_the_agent_gone_withdraws_its_calls(make_harness
     there = make_harness({"test:boss": call_once(CREATE, title="Grow")})
     await there.put("boss", model="test:boss", tools=["okr"])
     thread = await there.say("go")
-    await there.workspaces.delete_agent("default", "boss", "ada", withdraw=False)
+    await there.workspaces.delete_agent("default", "boss", AgentDeletion(withdraws_calls=False), "ada")
     await there.approve()
     [ended] = await there.lines(thread, "ended")
     assert (ended["status"], (await there.result(thread))["status"]) == ("error", "cancelled")
@@ -284,7 +286,7 @@ async def test_a_deletion_is_a_version_so_that_the_revision_never_goes_back(make
 
     await there.put("boss", tools=["okr"])
     await note()
-    await there.workspaces.delete_agent("default", "boss", "ada", withdraw=True)
+    await there.workspaces.delete_agent("default", "boss", GONE, "ada")
     await note()
     await there.put("other", tools=["okr"])
     await note()
@@ -300,10 +302,10 @@ async def test_only_the_version_that_was_seen_is_deleted_and_only_once(make_harn
     await there.put("boss", tools=["okr"])
     await there.put("boss", tools=["cms"])
     with pytest.raises(Stale):
-        await there.services.store.delete_agent("default", "boss", "ada", "", 1, withdraw=True)
-    await there.services.store.delete_agent("default", "boss", "ada", "", 2, withdraw=True)
+        await there.services.store.delete_agent("default", "boss", GONE, "ada", "", 1)
+    await there.services.store.delete_agent("default", "boss", GONE, "ada", "", 2)
     with pytest.raises(NotFound):
-        await there.services.store.delete_agent("default", "boss", "ada", withdraw=True)
+        await there.services.store.delete_agent("default", "boss", GONE, "ada")
     again = await there.services.store.put_agent("default", "boss", "{}", "ada", "", 0)
     assert again.version == 4, "a deleted agent counts as none"
 

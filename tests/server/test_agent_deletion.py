@@ -10,7 +10,10 @@ import httpx2
 import pytest
 
 from interlock.config.models import AgentSettings, Settings
+from interlock.core.call import ToolSpec
+from interlock.core.call import propose as make_call
 from interlock.core.chat.transcript import ToolRequest
+from interlock.core.identity import Principal
 from interlock.server.middleware import RequestMiddleware
 from interlock.server.state import ServerState
 from tests.server.chat_harness import ScriptedModel, StreamReader, run_chat_loop
@@ -229,3 +232,25 @@ async def test_models_are_listed_with_what_is_missing(ada: httpx2.AsyncClient) -
     assert [(each["name"], 'No provider of models is called "nobody"' in each["problem"]) for each in one] == [
         ("nobody:model", True)
     ]
+
+
+# R9
+async def test_an_external_agent_that_had_chats_leaves_them(ada: httpx2.AsyncClient, state: ServerState) -> None:
+    """Its settings are only switches now; it had tools and was talked to before."""
+    await put(ada)
+    services = await state.workspaces.services("default")
+    person = Principal("default", "ada", "admin")
+    thread = await state.assistant.threads.say(services, person, "go", agent="night")
+    call = {"agent": "night", "agent_path": ("night",), "thread_id": thread.id, "requester": "ada"}
+    spec = ToolSpec("okr_create_objective", "write")
+    asked = await services.gate.check(
+        make_call("okr_create_objective", {"title": "Grow"}, thread.id, "1", **call), spec
+    )
+    await put(ada, tool_approvals={"cms_list_pages": True})
+    told = (await ada.get(f"{AT}/dependents")).json()
+    assert (told["remains_as"], told["open_calls"], told["threads"]) == ("calls", 1, 1)
+    assert told["consequences"][:2] == [
+        "It stays in the list, because programs make calls in its name.",
+        "1 conversation stays readable, but cannot continue.",
+    ]
+    assert (await ada.delete(AT)).json() == {"name": "night", "remains_as": "calls", "cancelled": [asked.approval_id]}

@@ -20,7 +20,7 @@ from interlock.core.errors import Misconfigured, StoreUnavailable
 from interlock.core.identity import AGENT, Principal
 from interlock.core.pins import Pin, Pins
 from interlock.core.policy.policy import Policy
-from interlock.core.ports import AgentVersion, PolicyRevision, PolicyVersion, Store, Trace, User
+from interlock.core.ports import AgentDeletion, AgentVersion, PolicyRevision, PolicyVersion, Store, Trace, User
 from interlock.policy.conditions import compile_condition
 from interlock.policy.file import ConfiguredPolicy, LoadedPolicy, StalePolicy, load_effective_policy, load_policy
 
@@ -201,14 +201,13 @@ class Workspaces:
         self,
         workspace: str,
         name: str,
+        effect: AgentDeletion,
         author: str,
         reason: str = "",
         expected_version: int | None = None,
-        *,
-        withdraw: bool,
     ) -> Sequence[str]:
-        """Delete an agent's stored settings; `withdraw` cancels its chat's calls that have not started."""
-        cancelled = await self._store.delete_agent(workspace, name, author, reason, expected_version, withdraw=withdraw)
+        """Delete an agent's stored settings; return the ids of the calls that were cancelled."""
+        cancelled = await self._store.delete_agent(workspace, name, effect, author, reason, expected_version)
         await self.refresh(workspace)
         return cancelled
 

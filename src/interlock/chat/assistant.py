@@ -231,6 +231,8 @@ class Models:
                 await asyncio.to_thread(open_model, name, self._settings.models)
         except Misconfigured as error:
             return error.message
+        except Exception as error:  # noqa: BLE001  any exception of a provider's library is a problem of the model
+            return f"The model cannot be opened ({type(error).__name__})."
         return ""
 
     def _load(self, name: str) -> ChatModel:

@@ -158,6 +158,16 @@ class AgentVersion:
         return self.body == DELETED_AGENT_BODY
 
 
+class AgentDeletion(NamedTuple):
+    """The effect of deleting an agent's settings: whether an agent `remains` without them.
+
+    `withdraws_calls`: it leaves the chat, so calls of its threads that have not started are cancelled.
+    """
+
+    remains: bool = False
+    withdraws_calls: bool = True
+
+
 class AgentToolUsage(NamedTuple):
     """How often an agent called a tool, and when last; without an agent: reads, whose agent is not recorded."""
 
@@ -339,11 +349,10 @@ class PolicyStore(Protocol):
         self,
         workspace: str,
         name: str,
+        effect: AgentDeletion,
         author: str,
         reason: str = "",
         expected_version: int | None = None,
-        *,
-        withdraw: bool,
     ) -> Sequence[str]: ...
     async def users(self, workspace: str) -> Sequence[User]: ...
     async def put_user(self, workspace: str, user: User, author: str) -> User: ...

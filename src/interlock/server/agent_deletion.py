@@ -19,7 +19,8 @@ from interlock.presenters.text import pluralize
 from interlock.server.state import ServerState
 
 MAX_NAMED = 5  # names in one sentence
-REMAINS: Mapping[AgentOrigin, str] = {
+REMAINS: Mapping[AgentOrigin | None, str] = {
+    None: "The agent is gone, and its name is free again.",
     "configuration": "It returns to its settings in the configuration file.",
     "built-in": "It returns to its built-in settings.",
     "calls": "It stays in the list, because programs make calls in its name.",
@@ -45,17 +46,17 @@ class AgentDependents:
     blocked: str = ""
 
     @property
-    def is_removed(self) -> bool:
-        return self.remains_as is None
+    def leaves_chat(self) -> bool:
+        """Whether it cannot be used in the chat any more."""
+        return self.remains_as in (None, "calls")
 
     def consequences(self) -> list[str]:
         """What becomes of each, in sentences for people."""
         return [*self._chat_sentences(), *self._other_sentences()]
 
     def _chat_sentences(self) -> Iterator[str]:
-        if self.remains_as is not None:
-            yield REMAINS[self.remains_as]
-        if not self.is_removed:
+        yield REMAINS[self.remains_as]
+        if not self.leaves_chat:
             yield from ["Its conversations and pending approvals stay as they are."] if self.threads else []
             return
         if self.threads:
@@ -66,7 +67,8 @@ class AgentDependents:
         if self.open_calls:
             are = "is cancelled and does not run" if self.open_calls == 1 else "are cancelled and do not run"
             yield f"{pluralize(self.open_calls, 'pending approval', 'pending approvals')} in its conversations {are}."
-        yield "A call that has already started is not stopped; its result is kept."
+        if self.active_threads:
+            yield "A call that has already started is not stopped; its result is kept."
 
     def _other_sentences(self) -> Iterator[str]:
         if self.switches:

@@ -23,6 +23,7 @@ from interlock.core.pins import MAX_DECLARED, MAX_LISTED, OTHER_TOOLS, Pin
 from interlock.core.policy.analysis import RecordedCall
 from interlock.core.policy.policy import Ask
 from interlock.core.ports import (
+    AgentDeletion,
     AgentToolUsage,
     AgentVersion,
     ApprovalPage,
@@ -375,14 +376,13 @@ class SqlStore:
         self,
         workspace: str,
         name: str,
+        effect: AgentDeletion,
         author: str,
         reason: str = "",
         expected_version: int | None = None,
-        *,
-        withdraw: bool,
     ) -> Sequence[str]:
         """Delete an agent's stored settings; return the ids of its calls that the same transaction cancelled."""
-        item = approvals.delete_agent(workspace, name, author, reason, expected_version, withdraw=withdraw)
+        item = approvals.delete_agent(workspace, name, effect, author, reason, expected_version)
         return cast(Sequence[str], await self._database.write(item))
 
     async def count_open_thread_calls(self, workspace: str, agent: str) -> int:

@@ -23,7 +23,7 @@ from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from interlock.core.identity import ADMIN, Principal, check_name
 from interlock.core.policy.policy import People, Policy, Stage
-from interlock.core.ports import AgentVersion, FirstSeenTool
+from interlock.core.ports import AgentDeletion, AgentVersion, FirstSeenTool
 from interlock.runtime.durations import optional_rfc3339
 from interlock.server.agent_deletion import AgentDependents, find_dependents
 from interlock.server.dependencies import (
@@ -253,17 +253,16 @@ async def delete_agent(
     An agent that others may call as a sub-agent is not deleted. With `If-Match`, a changed agent is not deleted.
     """
     catalog = await load_agent_catalog(state, principal.workspace)
-    known = _require_agent(catalog, name).agents[name]
-    seen = check_if_match(request.headers, etag(known.stored.version if known.stored else 0))
+    stored = _require_agent(catalog, name).agents[name].stored
+    version = stored.version if stored else 0
+    check_if_match(request.headers, etag(version))
     found = await find_dependents(state, principal.workspace, name, catalog.agents, catalog.bases.get(name))
     if found.blocked:
         raise Conflict(found.blocked, agent=name, agents=list(found.callers))
     if (default := state.assistant.agents.find_default(name)) is not None:
         _check_valid(name, default.agent, catalog)  # its sub-agents may have changed meanwhile
-    version = known.stored.version if seen and known.stored else None
-    cancelled = await state.workspaces.delete_agent(
-        principal.workspace, name, principal.name, reason, version, withdraw=found.is_removed
-    )
+    effect = AgentDeletion(remains=found.remains_as is not None, withdraws_calls=found.leaves_chat)
+    cancelled = await state.workspaces.delete_agent(principal.workspace, name, effect, principal.name, reason, version)
     return DeletedAgent(name=name, remains_as=found.remains_as, cancelled=list(cancelled))
 
 
@@ -322,7 +321,7 @@ def _require_agent(catalog: AgentCatalog, name: str) -> AgentCatalog:
 
 
 def _shown_fields(found: AgentDependents) -> dict[str, Any]:
-    """As JSON, with names that programs and people gave made visible."""
+    """As JSON has them."""
     return cast(dict[str, Any], json.loads(encode_json(asdict(found))))
 
 

@@ -27,6 +27,7 @@ from interlock.core.ports import (
     AGENT_DELETED_REASON,
     DELETED_AGENT_BODY,
     RESTORED_AGENT_BODY,
+    AgentDeletion,
     AgentVersion,
     ApprovalStep,
     GrantFactory,
@@ -296,9 +297,9 @@ def put_agent(
 
 
 def delete_agent(
-    workspace: str, name: str, author: str, reason: str, expected_version: int | None = None, *, withdraw: bool
+    workspace: str, name: str, effect: AgentDeletion, author: str, reason: str, expected_version: int | None = None
 ) -> BatchItem:
-    """Delete the stored settings. `withdraw`: the agent is gone, so calls of its threads that have not started end."""
+    """Delete the stored settings, and cancel calls that have not started, if the agent leaves the chat."""
 
     def run(tx: Transaction) -> list[str]:
         tx.require_own_batch(f"agents of {workspace}")
@@ -307,16 +308,15 @@ def delete_agent(
             raise NotFound("No settings of this agent are stored.", agent=name)
         _check_version(last.version, expected_version)
         now = tx.moment(workspace)
-        open_calls = _open_thread_calls(tx, workspace, name) if withdraw else []
+        open_calls = _open_thread_calls(tx, workspace, name) if effect.withdraws_calls else []
         changes = [
             (each, cancel(each, author, AGENT_DELETED_REASON, now)) for each in open_calls
         ]  # may raise: before writes
-        body = DELETED_AGENT_BODY if withdraw else RESTORED_AGENT_BODY
+        body = RESTORED_AGENT_BODY if effect.remains else DELETED_AGENT_BODY
         new = AgentVersion(name, last.version + 1, body, author, now.now)
         content = {"reason": reason} if reason else None
-        _write_agent(
-            tx, workspace, new, Event("agent_deleted", author, {} if withdraw else {"restored": True}, "", content)
-        )
+        restored = {"restored": True} if effect.remains else {}
+        _write_agent(tx, workspace, new, Event("agent_deleted", author, restored, "", content))
         for approval, change in changes:
             tx.update(approval, change)
         return [approval.id for approval, _ in changes]
