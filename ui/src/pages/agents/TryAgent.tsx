@@ -31,7 +31,9 @@ export default function TryAgent({ agent, onClose }: { agent: AgentInfo; onClose
   const items = useMemo(() => (entries ? buildTranscript(entries) : []), [entries]);
   const problem = useModelProblem(agent.model);
   const box = useRef<HTMLElement>(null);
-  useEffect(() => box.current?.scrollIntoView({ block: "nearest" }), []);
+  useEffect(() => {
+    box.current?.scrollIntoView({ block: "nearest" }); // newer browsers return a promise
+  }, []);
   return (
     <Paper withBorder p="md" component="section" ref={box} aria-labelledby="try-it" className={css.try}>
       <Group justify="space-between" gap="xs">
