@@ -110,7 +110,7 @@ async def test_an_agent_that_is_gone_is_said_to_be_gone(database: Database, cloc
         chat.agents = AgentDirectory({})
         chat.loop = chat.make_loop("second")
         await chat.run_until_idle()
-        assert "no agent 'main'" in str((await chat.last_end(thread))["reason"])
+        assert "The agent main does not exist any more" in str((await chat.last_end(thread))["reason"])
 
 
 # Limits

@@ -11,7 +11,7 @@ import pytest
 
 from interlock.app.bootstrap import AppServices, build_gate_and_inbox
 from interlock.app.workspaces import Workspaces, WorkspaceServices
-from interlock.chat.agents import BUILT_IN, AgentDirectory
+from interlock.chat.agents import BUILT_IN, MISSING_AGENT, AgentDirectory
 from interlock.chat.loop import ThreadLoop
 from interlock.chat.stream import Drafts
 from interlock.chat.threads import Threads
@@ -19,10 +19,12 @@ from interlock.chat.tool import ToolContext
 from interlock.chat.tool_registry import ToolRegistry
 from interlock.chat.turn import TurnContext
 from interlock.config.models import AgentSettings
+from interlock.core.call import ToolSpec, propose
 from interlock.core.chat.transcript import Delta, ModelReply, Prompt, ToolRequest, ToolResult
 from interlock.core.decision import Acknowledgement, Approve
+from interlock.core.errors import Conflict, NotFound, Stale
 from interlock.core.identity import Principal
-from interlock.core.ports import ApprovalQuery, Stored
+from interlock.core.ports import AGENT_DELETED_REASON, AgentDeletion, ApprovalQuery, Stored
 from interlock.runtime.process_identity import is_dead, make_runner_id
 from tests.support import ADA
 
@@ -199,15 +201,113 @@ async def test_a_limit_that_was_lowered_ends_the_turn_with_words(make_harness: M
     assert "limit of 3 model turns" in ended["reason"]
 
 
-async def test_an_agent_that_is_gone_ends_the_turn_with_what_there_is(make_harness: MakeHarness) -> None:  # R9
+async def test_an_agent_that_is_gone_ends_the_turn_and_says_so(make_harness: MakeHarness) -> None:  # R9
     there = make_harness({"test:boss": call_once(CREATE, title="Grow")}, boss=BOSS)
     thread = await there.say("go")
     after = make_harness({}, other=AgentSettings())  # the file without it, in the next process
     await after.approve()
     [ended] = await after.lines(thread, "ended")
     assert ended["status"] == "error"
-    assert ended["reason"] == "There is no agent 'boss'. There are: assistant, other."
+    assert ended["reason"] == MISSING_AGENT.format(name="boss")
     assert (await after.objectives(), (await after.result(thread))["status"]) == (0, "cancelled")
+
+
+# Deletion
+
+GONE = AgentDeletion()
+
+
+async def test_deleting_an_agent_cancels_what_has_not_started_and_ends_its_threads(
+    make_harness: MakeHarness,
+) -> None:  # R9
+    there = make_harness({"test:boss": call_once(CREATE, title="Grow")})
+    await there.put("boss", model="test:boss", tools=["okr"])
+    thread = await there.say("go")
+    program = await there.services.gate.check(propose("mail", {}, "thread-7", "1", agent="boss"), ToolSpec("mail"))
+    [card] = [card for card in await there.cards() if card.approval.id != program.approval_id]
+    cancelled = await there.workspaces.delete_agent("default", "boss", GONE, "ada", "Not needed.")
+    assert cancelled == [card.approval.id]
+    assert [each.approval.id for each in await there.cards()] == [program.approval_id], "a program's call stays"
+    stopped = (await there.services.store.get("default", card.approval.id)).approval
+    assert (stopped.status, stopped.decision and stopped.decision.by) == ("cancelled", "ada")
+    await there.run_until_idle()
+    [ended] = await there.lines(thread, "ended")
+    assert (ended["status"], ended["reason"]) == ("error", MISSING_AGENT.format(name="boss"))
+    assert AGENT_DELETED_REASON in json.dumps(await there.result(thread))
+    with pytest.raises(Conflict, match="does not exist any more"):
+        await there.say("go on", thread_id=thread)
+    assert (await there.objectives(), len(there.prompts)) == (0, 1)
+
+
+async def test_deleting_a_caller_also_ends_the_sub_agent_at_work(make_harness: MakeHarness) -> None:  # R9, R13
+    models = MODELS | {"test:writer": call_once(CREATE, title="Grow")}
+    there = make_harness(models, writer=parent_and_writer({}, {})["writer"])
+    await there.put("boss", model="test:boss", agents=["writer"])
+    thread = await there.say("go")
+    [card] = await there.cards()
+    assert card.approval.subject.agent == "writer"
+    assert await there.workspaces.delete_agent("default", "boss", GONE, "ada") == [card.approval.id]
+    await there.run_until_idle()
+    [delegated] = await there.lines(thread, "delegated")
+    for each in (thread, delegated["thread"]):
+        assert (await there.lines(each, "ended"))[-1]["reason"] == MISSING_AGENT.format(name="boss")
+    assert (len(there.prompts), await there.objectives()) == (2, 0), "neither model was called again"
+
+
+async def test_an_agent_that_another_process_deleted_does_not_go_on(make_harness: MakeHarness) -> None:  # R9
+    there, elsewhere = make_harness({"test:boss": call_once(CREATE, title="Grow")}), make_harness({})
+    await there.put("boss", model="test:boss", tools=["okr"])
+    thread = await there.say("go")
+    await elsewhere.workspaces.delete_agent("default", "boss", GONE, "ada")
+    await there.run_until_idle()
+    [ended] = await there.lines(thread, "ended")
+    assert (ended["status"], len(there.prompts)) == ("error", 1), "its model was not called again"
+
+
+async def test_a_loop_that_finds_the_agent_gone_withdraws_its_calls(make_harness: MakeHarness) -> None:  # R9
+    """As if the agent was deleted while another process proposed its call."""
+    there = make_harness({"test:boss": call_once(CREATE, title="Grow")})
+    await there.put("boss", model="test:boss", tools=["okr"])
+    thread = await there.say("go")
+    await there.workspaces.delete_agent("default", "boss", AgentDeletion(withdraws_calls=False), "ada")
+    await there.approve()
+    [ended] = await there.lines(thread, "ended")
+    assert (ended["status"], (await there.result(thread))["status"]) == ("error", "cancelled")
+    assert await there.objectives() == 0
+
+
+async def test_a_deletion_is_a_version_so_that_the_revision_never_goes_back(make_harness: MakeHarness) -> None:  # R56
+    there = make_harness({})
+    store = there.services.store
+    revisions = []
+
+    async def note() -> None:
+        revisions.append(sum(each.version for each in await store.agents("default")))
+
+    await there.put("boss", tools=["okr"])
+    await note()
+    await there.workspaces.delete_agent("default", "boss", GONE, "ada")
+    await note()
+    await there.put("other", tools=["okr"])
+    await note()
+    await there.put("boss", tools=["cms"])
+    await note()
+    assert revisions == [1, 2, 3, 4]
+    services = await there.workspace_services()
+    assert (services.agents["boss"].version, services.snapshot.policy_revision.agents) == (3, 4)
+
+
+async def test_only_the_version_that_was_seen_is_deleted_and_only_once(make_harness: MakeHarness) -> None:  # R9
+    there = make_harness({})
+    await there.put("boss", tools=["okr"])
+    await there.put("boss", tools=["cms"])
+    with pytest.raises(Stale):
+        await there.services.store.delete_agent("default", "boss", GONE, "ada", "", 1)
+    await there.services.store.delete_agent("default", "boss", GONE, "ada", "", 2)
+    with pytest.raises(NotFound):
+        await there.services.store.delete_agent("default", "boss", GONE, "ada")
+    again = await there.services.store.put_agent("default", "boss", "{}", "ada", "", 0)
+    assert again.version == 4, "a deleted agent counts as none"
 
 
 # Sub-agents

@@ -23,6 +23,7 @@ from interlock.core.ledger.erasure import Erasure
 from interlock.core.ledger.event import Payload
 from interlock.core.ledger.invariants import Violation
 from interlock.core.policy.policy import People
+from interlock.core.ports import AgentDeletion
 from interlock.storage.engine import transaction
 from interlock.storage.schema_check import ALTERED
 from tests.databases import Database
@@ -219,6 +220,8 @@ async def add_people(services: AppServices) -> None:
     await accounts.rotate_key("default", bound.id, "ada")
     await services.put_policy("default", POLICY + "  - {name: more, tools: [x], then: deny}\n", "ada", {}, "needed")
     await store.put_agent("default", "office", '{"tool_approvals": {"mail": true}}', "ada")
+    await store.put_agent("default", "night", '{"tools": ["cms"]}', "ada")
+    await store.delete_agent("default", "night", AgentDeletion(), "ada", "Not needed.")
 
 
 async def add_removed_voter(services: AppServices) -> None:

@@ -205,3 +205,9 @@ def test_an_agent_is_told_what_fits_its_tools() -> None:  # R19, R34, R37
 def test_guidance_is_short() -> None:  # R37
     whole = build_system_prompt("", [tool("delete", "chat"), ask_human.read_tools(None)[0]], is_conversation=True)  # type: ignore[arg-type]
     assert len(whole) < 1_800
+
+
+def test_a_sub_agent_that_does_not_exist_any_more_is_a_warning() -> None:  # R13
+    agent = AgentSettings(agents=("gone", "b"))
+    [warning] = find_agent_warnings("a", agent, PAY, {"a": agent, "b": AgentSettings()})
+    assert warning == 'agents names "gone", which does not exist, so it cannot be called'

@@ -27,7 +27,7 @@ from interlock.core.ledger.expected_tables import (
 )
 from interlock.core.pins import Pin
 from interlock.core.policy.policy import People
-from interlock.core.ports import AgentVersion, PolicyVersion, User
+from interlock.core.ports import DELETED_AGENT_BODY, RESTORED_AGENT_BODY, AgentVersion, PolicyVersion, User
 
 AT = 1_000
 BOB = User("bob", "reviewer", teams=frozenset({"finance"}), email="bob@example.com")
@@ -255,6 +255,17 @@ def test_uses_of_a_grant_are_counted_by_the_calls_that_it_let_through() -> None:
         )
         == set()
     )
+
+
+@pytest.mark.parametrize("body", [DELETED_AGENT_BODY, RESTORED_AGENT_BODY])
+def test_a_deleted_agent_leaves_a_row_that_its_entry_states(body: str) -> None:  # R62
+    data = {"agent": "office", "version": 2, "body": digest(body.encode())}
+    tables = expected_tables(*chain(AGENT_KNOWN, event("agent_deleted", data, {"reason": "Not needed."})))
+    row = AgentVersion("office", 2, body, "ada", AT)
+    assert differing_fields(tables, "agents", "office", row) == set()
+    assert differing_fields(tables, "agents", "office", AGENT) == {"version", "body"}, "it was brought back"
+    assert (row.has_settings, row.is_gone) == (False, body == DELETED_AGENT_BODY)
+    assert (AGENT.has_settings, AGENT.is_gone) == (True, False)
 
 
 def test_entries_of_earlier_versions_say_less() -> None:

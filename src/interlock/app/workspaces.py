@@ -20,7 +20,7 @@ from interlock.core.errors import Misconfigured, StoreUnavailable
 from interlock.core.identity import AGENT, Principal
 from interlock.core.pins import Pin, Pins
 from interlock.core.policy.policy import Policy
-from interlock.core.ports import AgentVersion, PolicyRevision, PolicyVersion, Store, Trace, User
+from interlock.core.ports import AgentDeletion, AgentVersion, PolicyRevision, PolicyVersion, Store, Trace, User
 from interlock.policy.conditions import compile_condition
 from interlock.policy.file import ConfiguredPolicy, LoadedPolicy, StalePolicy, load_effective_policy, load_policy
 
@@ -196,6 +196,20 @@ class Workspaces:
         version = await self._store.put_agent(workspace, name, body, author, reason, expected_version)
         await self.refresh(workspace)
         return version
+
+    async def delete_agent(
+        self,
+        workspace: str,
+        name: str,
+        effect: AgentDeletion,
+        author: str,
+        reason: str = "",
+        expected_version: int | None = None,
+    ) -> Sequence[str]:
+        """Delete an agent's stored settings; return the ids of the calls that were cancelled."""
+        cancelled = await self._store.delete_agent(workspace, name, effect, author, reason, expected_version)
+        await self.refresh(workspace)
+        return cancelled
 
     async def pin(self, workspace: str, specs: Sequence[ToolSpec], agent: str, author: str) -> Sequence[Pin]:
         """Pin tools: here at once, in other processes within a second."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -16,6 +16,8 @@ from interlock.core.ports import AgentVersion, User
 ASSISTANT = "assistant"
 INSTRUCTIONS = "You are a careful assistant that can act through tools."
 BUILT_IN: Mapping[str, AgentSettings] = {ASSISTANT: AgentSettings(instructions=INSTRUCTIONS, tools=("*",))}
+
+MISSING_AGENT = "The agent {name} does not exist any more, so this conversation cannot continue. Start a new one."
 
 AgentOrigin = Literal["stored", "configuration", "built-in", "calls"]  # "calls": an external agent that calls the gate
 
@@ -59,12 +61,20 @@ class AgentDirectory:
         return known.agent
 
     def names(self, services: ChatServices) -> list[str]:
-        return sorted({*self._defaults, *services.agents})
+        return sorted(self.all(services.agents))
+
+    def find_missing(self, services: ChatServices, names: Iterable[str]) -> str:
+        """Return the first of these agents that does not exist any more, or an empty text."""
+        return next((name for name in names if self._resolve(services.agents, name) is None), "")
 
     def all(self, stored: Mapping[str, AgentVersion]) -> dict[str, ResolvedAgent]:
         """Return all agents by name; `stored` are the versions in the workspace's store."""
         found = {name: self._resolve(stored, name) for name in sorted({*self._defaults, *stored})}
         return {name: known for name, known in found.items() if known is not None}
+
+    def find_default(self, name: str) -> ResolvedAgent | None:
+        """Return the agent of the configuration file or the program, as it is without stored settings."""
+        return self._defaults.get(name)
 
     def preview(self, name: str, body: str) -> AgentSettings:
         """Return the agent as it would be if this body were stored."""
@@ -72,7 +82,7 @@ class AgentDirectory:
 
     def _resolve(self, stored: Mapping[str, AgentVersion], name: str) -> ResolvedAgent | None:
         version = stored.get(name)
-        if version is None:
+        if version is None or not version.has_settings:
             return self._defaults.get(name)
         return ResolvedAgent(overlay_stored_agent(version.body, self._base(name)), "stored", version)
 

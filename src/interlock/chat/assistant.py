@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, cast
 from interlock.app.workspaces import Workspaces
 from interlock.chat.agents import BUILT_IN, AgentDirectory
 from interlock.chat.loop import ThreadLoop
-from interlock.chat.providers import LazyModel
+from interlock.chat.providers import LazyModel, open_model
 from interlock.chat.stream import Drafts, Position, StreamEvent, ThreadFollower
 from interlock.chat.threads import Threads
 from interlock.chat.tool import ToolContext
 from interlock.chat.tool_registry import OwnPacks, ToolRegistry, ToolSource
 from interlock.chat.tools.documents import FolderIndexer
-from interlock.chat.turn import OpenModel, TurnContext
+from interlock.chat.turn import TurnContext
 from interlock.config.models import OWN_PACK_KEY, PACK_SETTINGS, AgentSettings, Settings, is_builtin_action
 from interlock.core.call import DEFAULT_WORKSPACE
 from interlock.core.chat.thread import Thread
@@ -54,6 +54,7 @@ class Assistant:
     drafts: Drafts
     loop: ThreadLoop
     store: SqlStore
+    models: Models
     mcp: McpServers | None = None
     folders: FolderIndexer | None = None
     workspaces: Sequence[str] = (DEFAULT_WORKSPACE,)
@@ -124,7 +125,7 @@ def build_assistant(
     settings: Settings, store: SqlStore, workspaces: Workspaces, log: ChatLog, *, demo: DemoSetup | None = None
 ) -> Assistant:
     mcp = _mcp_servers(settings, log)
-    agents, tool_registry, open_model = build_chat_components(
+    agents, tool_registry, models = build_chat_components(
         settings, store, [] if mcp is None else [mcp.tools], demo=demo
     )
     drafts = Drafts(store.threads.write_draft, store.announce, store.clock)
@@ -132,7 +133,7 @@ def build_assistant(
         threads=store.threads,
         agents=agents,
         tool_registry=tool_registry,
-        open_model=open_model,
+        open_model=models.open,
         drafts=drafts,
         clock=store.clock,
         runner=make_runner_id(),
@@ -147,6 +148,7 @@ def build_assistant(
         drafts=drafts,
         loop=loop,
         store=store,
+        models=models,
         mcp=mcp,
         folders=folders,
         workspaces=workspace_names,
@@ -158,7 +160,7 @@ class ChatComponents(NamedTuple):
 
     agents: AgentDirectory
     tool_registry: ToolRegistry
-    open_model: OpenModel
+    models: Models
 
 
 def build_chat_components(
@@ -176,7 +178,7 @@ def build_chat_components(
     return ChatComponents(
         AgentDirectory(settings.agents, built_in),
         ToolRegistry(_ToolContexts(settings, store, demo=demo).make, sources, own_packs),
-        _Models(settings, demo=demo).open,
+        Models(settings, demo=demo),
     )
 
 
@@ -223,7 +225,7 @@ class _ToolContexts:
         return ToolContext(workspace, records, settings, documents=documents)
 
 
-class _Models:
+class Models:
     """Opens each model once; an empty name means the default."""
 
     def __init__(self, settings: Settings, *, demo: DemoSetup | None) -> None:
@@ -231,11 +233,27 @@ class _Models:
         self._demo = demo
         self._models: dict[str, ChatModel] = {}
 
+    @property
+    def default(self) -> str:
+        """The model of agents that name none; empty if there is none."""
+        return self._settings.default_model or (SCRIPTED if self._demo else "")
+
     def open(self, name: str) -> ChatModel:
-        model_name = name or self._settings.default_model or (SCRIPTED if self._demo else "")
+        model_name = name or self.default
         if model_name not in self._models:
             self._models[model_name] = self._load(model_name)
         return self._models[model_name]
+
+    async def find_problem(self, name: str) -> str:
+        """Return why a model cannot be used, or an empty text. Nothing is connected, so a wrong key is not found."""
+        try:
+            if isinstance(self._load(name), LazyModel):
+                await asyncio.to_thread(open_model, name, self._settings.models)
+        except Misconfigured as error:
+            return error.message
+        except Exception as error:  # noqa: BLE001  any exception of a provider's library is a problem of the model
+            return f"The model cannot be opened ({type(error).__name__})."
+        return ""
 
     def _load(self, name: str) -> ChatModel:
         if not name:

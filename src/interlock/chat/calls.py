@@ -33,9 +33,9 @@ from interlock.core.errors import (
     NotFound,
     StoreUnavailable,
 )
-from interlock.core.ledger.event import Payload
+from interlock.core.ledger.event import SYSTEM_ACTOR, Payload
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting
-from interlock.core.ports import Clock
+from interlock.core.ports import AGENT_DELETED_REASON, Clock
 from interlock.presenters.model_message import error_message, problem_message, refusal_message
 from interlock.runtime.durations import rfc3339
 from interlock.runtime.json_schema import validate
@@ -46,6 +46,7 @@ FINISH_RETRY_SECONDS = 0.2  # seconds
 WITHDRAWAL_REASONS = {
     "stopped": "The person stopped the agent before this was decided.",
     "said": "The person sent a new message instead of deciding this.",
+    "deleted": AGENT_DELETED_REASON,
 }
 
 
@@ -233,8 +234,8 @@ class ToolCallRunner:
 
     async def _cancel(self, call: PendingCall, withdrawal: str) -> None:
         with suppress(Conflict, Expired, NotFound):
-            person = self.leased_thread.thread.person
-            await self.services.gate.cancel(self._workspace, call.approval_id, person, WITHDRAWAL_REASONS[withdrawal])
+            actor = SYSTEM_ACTOR if withdrawal == "deleted" else self.leased_thread.thread.person
+            await self.services.gate.cancel(self._workspace, call.approval_id, actor, WITHDRAWAL_REASONS[withdrawal])
 
     async def _record_outcome(self, call: PendingCall, outcome: Outcome, took: int = 0) -> None:
         """Record the end of a call, and the decision of people if they were asked."""

@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from interlock.app.gate import uuid7
-from interlock.chat.agents import ASSISTANT, AgentDirectory, ChatServices
+from interlock.chat.agents import ASSISTANT, MISSING_AGENT, AgentDirectory, ChatServices
 from interlock.chat.calls import WITHDRAWAL_REASONS
 from interlock.chat.subagents import Subagents
 from interlock.core.chat import thread as threads
@@ -161,7 +161,9 @@ class Threads:
         known = user_message.thread_id or await self._find_named(principal, user_message.name)
         if known:
             user_message = user_message._replace(thread_id=known)
-            await self._require_owned(principal, user_message.thread_id)
+            thread = await self._require_owned(principal, user_message.thread_id)
+            if missing := self._agents.find_missing(services, (thread.agent,)):
+                raise Conflict(MISSING_AGENT.format(name=missing), thread_id=known, agent=missing)
             below = await self._store.children(principal.workspace, user_message.thread_id)
             cards = await self._open_cards(services, principal, user_message.thread_id)
             children = [child.id for child in below if child.status != "idle"]

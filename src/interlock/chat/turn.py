@@ -8,7 +8,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import cast
 
-from interlock.chat.agents import AgentDirectory, ChatServices
+from interlock.chat.agents import MISSING_AGENT, AgentDirectory, ChatServices
 from interlock.chat.calls import TOOL_LEASE, ToolCallRunner
 from interlock.chat.confirmation import has_conversation
 from interlock.chat.stream import Drafts
@@ -37,7 +37,7 @@ from interlock.core.chat.transcript import (
     with_unique_ids,
 )
 from interlock.core.decision import MAX_MESSAGE
-from interlock.core.errors import Error, InvalidRequest, LeaseLost, Misconfigured, ModelFailed, NotFound
+from interlock.core.errors import Error, InvalidRequest, LeaseLost, Misconfigured, ModelFailed
 from interlock.core.ledger.event import SYSTEM_ACTOR
 from interlock.core.outcome import Waiting
 from interlock.core.ports import Clock, Watch
@@ -92,25 +92,32 @@ class Turn:
         """Run the next step; return False once the thread is suspended or has ended."""
         lines = await self.leased_thread.read()
         self._last_entry = lines[-1].number
-        try:
-            agent = self.context.agents.get(self.services, self.leased_thread.thread.agent)
-        except NotFound as error:
-            agent, missing = AgentSettings(), error.message
-        else:
-            missing = ""
+        await self._load_changed_settings()
+        thread, agents = self.leased_thread.thread, self.context.agents
+        missing = agents.find_missing(self.services, thread.path)  # a sub-agent ends with the agents that called it
+        agent = AgentSettings() if missing else agents.get(self.services, thread.agent)
         step = next_step(lines, parse_limits(agent))
         match step:
             case CallModel() if missing:
-                await self._end("error", missing)
+                await self._end("error", MISSING_AGENT.format(name=missing))
             case CallModel(attempt, not_before):
                 return await self._call_model(agent, attempt, not_before)
             case HandleCalls():
-                return await self._handle(step, self._make_call_runner(agent))
+                withdrawal = step.withdrawal or ("deleted" if missing else "")
+                return await self._handle(step._replace(withdrawal=withdrawal), self._make_call_runner(agent))
             case EndTurn(status, reason):
                 await self._end(status, reason)
             case _:
                 await self.leased_thread.end()
         return False
+
+    async def _load_changed_settings(self) -> None:
+        """Load settings that were changed in the meantime, also by another process: a deleted agent must not go on."""
+        in_force, workspace = self.services.gate.in_force, self.leased_thread.thread.workspace
+        loaded = in_force.epoch.revision
+        if loaded is not None and loaded != await self.context.threads.policy_revision(workspace):
+            with suppress(Misconfigured):  # the loaded policy stays in force
+                await in_force.reload()
 
     # The model
 

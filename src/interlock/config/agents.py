@@ -107,6 +107,8 @@ def find_agent_warnings(
 ) -> Iterator[str]:
     """Warnings about ignored settings and settings without effect; `known` are all tools by name."""
     hints = _Hints(known)
+    for other in sorted(set(agent.agents) - others.keys()):
+        yield f'agents names "{other}", which does not exist, so it cannot be called'
     for pattern in sorted(set(agent.tools)):
         if pattern != "*" and not any(matches_tool(pattern, tool, each.source) for tool, each in known.items()):
             yield f'there is no tool "{pattern}" here, so it is ignored{hints.suggest(pattern)}'

@@ -130,15 +130,43 @@ class PolicyVersion:
     source: PolicySource = "person"
 
 
+AGENT_DELETED_REASON = "The agent was deleted before this call started."
+# In place of an agent's settings; a program that does not know them sees settings in which nothing is overridden.
+DELETED_AGENT_BODY = '{"deleted":true}'  # the agent is gone
+RESTORED_AGENT_BODY = '{"restored":true}'  # it is as in the configuration file, built in, or known from its calls only
+
+
 @dataclass(frozen=True, slots=True)
 class AgentVersion:
-    """An agent's settings by an admin: `body` is JSON; each change is a new version."""
+    """An agent's settings by an admin: `body` is JSON; each change is a new version.
+
+    A deletion is a version too: the sum of all versions is the revision of the agents, so none may disappear.
+    """
 
     name: str
     version: int
     body: str
     author: str
     at: int
+
+    @property
+    def has_settings(self) -> bool:
+        return self.body not in (DELETED_AGENT_BODY, RESTORED_AGENT_BODY)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the agent was deleted, and not only its settings made here."""
+        return self.body == DELETED_AGENT_BODY
+
+
+class AgentDeletion(NamedTuple):
+    """The effect of deleting an agent's settings: whether an agent `remains` without them.
+
+    `withdraws_calls`: it leaves the chat, so calls of its threads that have not started are cancelled.
+    """
+
+    remains: bool = False
+    withdraws_calls: bool = True
 
 
 class AgentToolUsage(NamedTuple):
@@ -318,6 +346,15 @@ class PolicyStore(Protocol):
     async def put_agent(
         self, workspace: str, name: str, body: str, author: str, reason: str = "", expected_version: int | None = None
     ) -> AgentVersion: ...
+    async def delete_agent(
+        self,
+        workspace: str,
+        name: str,
+        effect: AgentDeletion,
+        author: str,
+        reason: str = "",
+        expected_version: int | None = None,
+    ) -> Sequence[str]: ...
     async def users(self, workspace: str) -> Sequence[User]: ...
     async def put_user(self, workspace: str, user: User, author: str) -> User: ...
 

@@ -23,6 +23,7 @@ from interlock.core.pins import MAX_DECLARED, MAX_LISTED, OTHER_TOOLS, Pin
 from interlock.core.policy.analysis import RecordedCall
 from interlock.core.policy.policy import Ask
 from interlock.core.ports import (
+    AgentDeletion,
     AgentToolUsage,
     AgentVersion,
     ApprovalPage,
@@ -370,6 +371,24 @@ class SqlStore:
     ) -> AgentVersion:
         item = approvals.put_agent(workspace, name, body, author, reason, expected_version)
         return cast(AgentVersion, await self._database.write(item))
+
+    async def delete_agent(
+        self,
+        workspace: str,
+        name: str,
+        effect: AgentDeletion,
+        author: str,
+        reason: str = "",
+        expected_version: int | None = None,
+    ) -> Sequence[str]:
+        """Delete an agent's stored settings; return the ids of its calls that the same transaction cancelled."""
+        item = approvals.delete_agent(workspace, name, effect, author, reason, expected_version)
+        return cast(Sequence[str], await self._database.write(item))
+
+    async def count_open_thread_calls(self, workspace: str, agent: str) -> int:
+        """Count the calls in an agent's chat threads that have not started: deleting the agent cancels them."""
+        found = await self._database.fetch("open_thread_approvals", workspace, workspace)
+        return sum(approvals.is_of_agent(row, agent) for row in found)
 
     async def tools(self, workspace: str) -> Sequence[FirstSeenTool]:
         """Return at most 10,000 tools, the newest of each key first, and 1,000 of which only reads were counted."""

@@ -1935,12 +1935,62 @@ export interface paths {
          */
         get: operations["get_api_agents_name"];
         /**
-         * Change an agent, from its next call on
-         * @description Change an agent, from its next call on.
+         * Change an agent, from its next call on, or create one
+         * @description Change an agent, from its next call on, or create one.
          *
-         *     Reviewers can only change `tool_approvals`, and switch approval off only for what they may approve.
+         *     Reviewers can only change `tool_approvals`, and switch approval off only for what they may approve. With
+         *     `If-None-Match: *` only a new agent is created, and an existing one is left unchanged. A new name that looks like
+         *     that of another agent is refused.
          */
         put: operations["put_api_agents_name"];
+        post?: never;
+        /**
+         * Delete the stored settings of an agent; GET /api/agents/{name}/dependents says what that does
+         * @description Delete the stored settings of an agent; GET /api/agents/{name}/dependents says what that does.
+         *
+         *     An agent of the configuration file, or a built-in one, returns to its original settings. Any other agent is gone:
+         *     its conversations cannot continue, and their approvals that have not started are cancelled in the same transaction.
+         *     An agent that others may call as a sub-agent is not deleted. With `If-Match`, a changed agent is not deleted.
+         */
+        delete: operations["delete_api_agents_name"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agents/{name}/dependents": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What depends on an agent, and what deleting the agent would do
+         * @description What depends on an agent, and what deleting the agent would do. Nothing is changed.
+         */
+        get: operations["get_api_agents_name_dependents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The default model and those that agents name, or only the one with this `name`; and whether each can be used
+         * @description The default model and those that agents name, or only the one with this `name`; and whether each can be used.
+         */
+        get: operations["get_api_models"];
+        put?: never;
         post?: never;
         delete?: never;
         options?: never;
@@ -2787,9 +2837,31 @@ export interface components {
             };
         };
         /**
+         * AgentDependentsJson
+         * @description What depends on an agent, and in `consequences` what becomes of each if it is deleted.
+         *
+         *     `remains_as` is its source after that, null if nothing of it remains. `blocked` says why it cannot be deleted, or is
+         *     empty. `open_calls` are approvals in its conversations that have not started.
+         */
+        AgentDependentsJson: {
+            name: string;
+            remains_as: ("stored" | "configuration" | "built-in" | "calls") | null;
+            threads: number;
+            active_threads: number;
+            open_calls: number;
+            callers: string[];
+            switches: string[];
+            keys: string[];
+            rules: string[];
+            grants: number;
+            blocked: string;
+            consequences: string[];
+        };
+        /**
          * AgentInfo
          * @description `version` is 0 for an agent that was never changed here; `source` "calls" is a remote agent.
          *
+         *     `base` is its source without the changes made here, to which deleting them returns; null if it was made here.
          *     `warnings` say what of it is ignored or has no effect. `stored` names the fields that were changed here: a PUT that
          *     omits one of them resets it to the configuration.
          */
@@ -2799,6 +2871,7 @@ export interface components {
             version: number;
             /** @enum {string} */
             source: "stored" | "configuration" | "built-in" | "calls";
+            base: ("stored" | "configuration" | "built-in" | "calls") | null;
             model: string;
             instructions: string;
             tools: string[];
@@ -3707,6 +3780,15 @@ export interface components {
             to: components["schemas"]["PeopleJson"];
         };
         /**
+         * DeletedAgent
+         * @description `cancelled` are the ids of the approvals that were cancelled with it; `remains_as` is its source now, if any.
+         */
+        DeletedAgent: {
+            name: string;
+            remains_as: ("stored" | "configuration" | "built-in" | "calls") | null;
+            cancelled: string[];
+        };
+        /**
          * DeliveryInfo
          * @description One message through one channel, without its text: to a `person`, a `place`, or the channel's own destination.
          *
@@ -4476,6 +4558,25 @@ export interface components {
         /** MessageLinkBody */
         MessageLinkBody: {
             token: string;
+        };
+        /**
+         * ModelInfo
+         * @description A model; `problem` says why it cannot be used, such as a missing key, or is empty. No connection is made.
+         */
+        ModelInfo: {
+            name: string;
+            problem: string;
+        };
+        /**
+         * ModelList
+         * @description `default` is the model of agents that name none; empty if there is none. `items` begin with it.
+         */
+        ModelList: {
+            default: string;
+            /** @description The items of this page. */
+            items: components["schemas"]["ModelInfo"][];
+            /** @description The cursor of the next page; null on the last page. */
+            next?: string | null;
         };
         /**
          * NamedItem
@@ -5440,6 +5541,7 @@ export interface components {
             title: string;
             /** @description The current status. */
             status: string;
+            agent_missing: boolean;
             /** @description The time of creation. */
             created_at: string;
             updated_at: string;
@@ -5449,7 +5551,10 @@ export interface components {
                 [key: string]: unknown;
             } | null;
         };
-        /** ThreadInfo */
+        /**
+         * ThreadInfo
+         * @description `agent_missing`: its agent was deleted, so the thread can be read but not continued.
+         */
         ThreadInfo: {
             id: string;
             /** @description The name of the agent. */
@@ -5458,6 +5563,7 @@ export interface components {
             title: string;
             /** @description The current status. */
             status: string;
+            agent_missing: boolean;
             /** @description The time of creation. */
             created_at: string;
             updated_at: string;
@@ -14941,6 +15047,236 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+        };
+    };
+    delete_api_agents_name: {
+        parameters: {
+            query?: {
+                reason?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeletedAgent"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+        };
+    };
+    get_api_agents_name_dependents: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentDependentsJson"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+        };
+    };
+    get_api_models: {
+        parameters: {
+            query?: {
+                name?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelList"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -38,7 +38,7 @@ function PasswordForm({ me, onDone }: Props) {
     >
       <Stack gap="sm">
         <Text size="sm">
-          Changes to keys, grants, policies and people require a sign-in within the last 5 minutes.
+          Changes to keys, grants, policies, agents and people require a sign-in within the last 5 minutes.
         </Text>
         <PasswordInput
           name="password"

@@ -276,7 +276,8 @@ class CallModel(NamedTuple):
 class HandleCalls(NamedTuple):
     """Calls without a result: to propose to the gate, to start, and to wait for.
 
-    `withdrawal`: the turn was stopped or a newer message came, so calls that have not started are withdrawn.
+    `withdrawal`: the turn was stopped or a newer message came, so calls that have not started are withdrawn; the
+    loop also sets it if the agent was deleted.
     """
 
     to_propose: tuple[PendingCall, ...] = ()

@@ -326,6 +326,7 @@ def _grant_used(entry: Entry, data: Facts, content: Facts | None) -> RowStatemen
 
 
 def _agent_changed(entry: Entry, data: Facts, content: Facts | None) -> RowStatement:
+    """Also of a deletion, which leaves the row with a body of its own."""
     values = {"version": data["version"], "author": entry.actor, "at": entry.at}
     if "body" in data:
         return RowStatement("agents", data["agent"], {**values, "body": data["body"]})
@@ -372,6 +373,7 @@ _READERS: Mapping[str, Callable[[Entry, Facts, Facts | None], RowStatement | Non
     "grant_revoked": _grant_revoked,
     "allowed": _grant_used,
     "agent_changed": _agent_changed,
+    "agent_deleted": _agent_changed,
     "frozen": _frozen,
     "unfrozen": _unfrozen,
     "tool_pinned": _pinned,

@@ -17,13 +17,16 @@ from interlock.config.agents import AGENT_KEYS, AvailableTool, find_agent_proble
 from interlock.config.models import AgentSettings
 from interlock.core.call import MAX_NAME
 from interlock.core.card import escape_invisible
+from interlock.core.confusables import escape_non_ascii, fold_confusables, mixed_scripts
 from interlock.core.decision import MAX_COMMENT
-from interlock.core.errors import Forbidden, InvalidRequest, NotFound, did_you_mean
+from interlock.core.errors import Conflict, Forbidden, InvalidRequest, NotFound, did_you_mean
 from interlock.core.identity import ADMIN, Principal, check_name
 from interlock.core.policy.policy import People, Policy, Stage
-from interlock.core.ports import FirstSeenTool
+from interlock.core.ports import AgentDeletion, AgentVersion, FirstSeenTool
 from interlock.runtime.durations import optional_rfc3339
+from interlock.server.agent_deletion import AgentDependents, find_dependents
 from interlock.server.dependencies import (
+    ADMINS,
     DECIDERS,
     VIEWERS,
     PrincipalDep,
@@ -76,6 +79,7 @@ class AgentBody(RequestBody):
 class AgentInfo(BaseModel):
     """`version` is 0 for an agent that was never changed here; `source` "calls" is a remote agent.
 
+    `base` is its source without the changes made here, to which deleting them returns; null if it was made here.
     `warnings` say what of it is ignored or has no effect. `stored` names the fields that were changed here: a PUT that
     omits one of them resets it to the configuration.
     """
@@ -83,6 +87,7 @@ class AgentInfo(BaseModel):
     name: str
     version: int
     source: AgentOrigin
+    base: AgentOrigin | None
     model: str
     instructions: str
     tools: list[str]
@@ -100,12 +105,57 @@ class AgentList(BaseModel):
     next: str | None = None
 
 
+class AgentDependentsJson(BaseModel):
+    """What depends on an agent, and in `consequences` what becomes of each if it is deleted.
+
+    `remains_as` is its source after that, null if nothing of it remains. `blocked` says why it cannot be deleted, or is
+    empty. `open_calls` are approvals in its conversations that have not started.
+    """
+
+    name: str
+    remains_as: AgentOrigin | None
+    threads: int
+    active_threads: int
+    open_calls: int
+    callers: list[str]
+    switches: list[str]
+    keys: list[str]
+    rules: list[str]
+    grants: int
+    blocked: str
+    consequences: list[str]
+
+
+class DeletedAgent(BaseModel):
+    """`cancelled` are the ids of the approvals that were cancelled with it; `remains_as` is its source now, if any."""
+
+    name: str
+    remains_as: AgentOrigin | None
+    cancelled: list[str]
+
+
+class ModelInfo(BaseModel):
+    """A model; `problem` says why it cannot be used, such as a missing key, or is empty. No connection is made."""
+
+    name: str
+    problem: str
+
+
+class ModelList(BaseModel):
+    """`default` is the model of agents that name none; empty if there is none. `items` begin with it."""
+
+    default: str
+    items: list[ModelInfo]
+    next: str | None = None
+
+
 @dataclass(frozen=True)
 class AgentCatalog:
-    """All agents and tools of a workspace, by name."""
+    """All agents and tools of a workspace, by name; `bases` are the sources of agents without their stored settings."""
 
     agents: Mapping[str, ResolvedAgent]
     tools: Mapping[str, AvailableTool]
+    bases: Mapping[str, AgentOrigin]
 
     def info(self, name: str) -> AgentInfo:
         known = self.agents[name]
@@ -115,6 +165,7 @@ class AgentCatalog:
             name=name,
             version=known.stored.version if known.stored else 0,
             source=known.origin,
+            base=self.bases.get(name),
             **fields,
             warnings=[escape_invisible(line) for line in find_agent_warnings(name, known.agent, self.tools, others)],
             stored=sorted(json.loads(known.stored.body)) if known.stored else [],
@@ -146,12 +197,15 @@ async def put_agent(
     response: Response,
     reason: Annotated[str, Query(max_length=MAX_COMMENT)] = "",
 ) -> AgentInfo:
-    """Change an agent, from its next call on.
+    """Change an agent, from its next call on, or create one.
 
-    Reviewers can only change `tool_approvals`, and switch approval off only for what they may approve.
+    Reviewers can only change `tool_approvals`, and switch approval off only for what they may approve. With
+    `If-None-Match: *` only a new agent is created, and an existing one is left unchanged. A new name that looks like
+    that of another agent is refused.
     """
     check_name(name)
     catalog = await load_agent_catalog(state, principal.workspace)
+    _check_new_name(name, catalog, is_create=request.headers.get(b"if-none-match", b"").strip() == b"*")
     before = catalog.agents.get(name, REMOTE_AGENT)
     text = encode_json(body.model_dump(exclude_unset=True)).decode()
     after = state.assistant.agents.preview(name, text)
@@ -165,19 +219,85 @@ async def put_agent(
             ):
                 raise _may_not_disable(principal, tool)
     version = before.stored.version if before.stored else 0
-    # permissions were checked against this very version
-    bound = check_if_match(request.headers, etag(version)) or principal.role != ADMIN
+    # permissions were checked against this very version, and the name of a new agent against these agents
+    bound = check_if_match(request.headers, etag(version)) or principal.role != ADMIN or name not in catalog.agents
     await state.workspaces.put_agent(
         principal.workspace, name, text, principal.name, reason, version if bound else None
     )
     return await _show_agent(state, principal, name, response)
 
 
+@router.get("/api/agents/{name}/dependents", responses=documented_errors(404), **require_roles(ADMINS))
+async def show_agent_dependents(name: str, state: StateDep, principal: PrincipalDep) -> AgentDependentsJson:
+    """What depends on an agent, and what deleting the agent would do. Nothing is changed."""
+    catalog = await load_agent_catalog(state, principal.workspace)
+    found = await find_dependents(
+        state, principal.workspace, name, _require_agent(catalog, name).agents, catalog.bases.get(name)
+    )
+    return AgentDependentsJson(name=name, consequences=found.consequences(), **_shown_fields(found))
+
+
+@router.delete("/api/agents/{name}", responses=documented_errors(404, 409), **require_recent_sign_in(ADMINS))
+async def delete_agent(
+    name: str,
+    state: StateDep,
+    principal: PrincipalDep,
+    request: RequestDep,
+    reason: Annotated[str, Query(max_length=MAX_COMMENT)] = "",
+) -> DeletedAgent:
+    """Delete the stored settings of an agent; GET /api/agents/{name}/dependents says what that does.
+
+    An agent of the configuration file, or a built-in one, returns to its original settings. Any other agent is gone:
+    its conversations cannot continue, and their approvals that have not started are cancelled in the same transaction.
+    An agent that others may call as a sub-agent is not deleted. With `If-Match`, a changed agent is not deleted.
+    """
+    catalog = await load_agent_catalog(state, principal.workspace)
+    stored = _require_agent(catalog, name).agents[name].stored
+    version = stored.version if stored else 0
+    check_if_match(request.headers, etag(version))
+    found = await find_dependents(state, principal.workspace, name, catalog.agents, catalog.bases.get(name))
+    if found.blocked:
+        raise Conflict(found.blocked, agent=name, agents=list(found.callers))
+    if (default := state.assistant.agents.find_default(name)) is not None:
+        _check_valid(name, default.agent, catalog)  # its sub-agents may have changed meanwhile
+    effect = AgentDeletion(remains=found.remains_as is not None, withdraws_calls=found.leaves_chat)
+    cancelled = await state.workspaces.delete_agent(principal.workspace, name, effect, principal.name, reason, version)
+    return DeletedAgent(name=name, remains_as=found.remains_as, cancelled=list(cancelled))
+
+
+@router.get("/api/models", responses=documented_errors(), **require_roles(DECIDERS))
+async def list_models(
+    state: StateDep, principal: PrincipalDep, name: Annotated[str, Query(max_length=MAX_NAME)] = ""
+) -> ModelList:
+    """The default model and those that agents name, or only the one with this `name`; and whether each can be used."""
+    catalog = await load_agent_catalog(state, principal.workspace)
+    models = state.assistant.models
+    others = sorted({known.agent.model for known in catalog.agents.values()} - {models.default, ""})
+    shown = [name] if name else [models.default, *others]
+    items = [ModelInfo(name=each, problem=await models.find_problem(each)) for each in shown]
+    return ModelList(default=models.default, items=items)
+
+
 async def load_agent_catalog(state: ServerState, workspace: str) -> AgentCatalog:
     seen = await state.store.tools(workspace)
     stored = {each.name: each for each in await state.store.agents(workspace)}
-    elsewhere = {tool.agent: REMOTE_AGENT for tool in seen if tool.agent}
-    return AgentCatalog({**elsewhere, **state.assistant.agents.all(stored)}, _tools(state, workspace, seen))
+    elsewhere = {tool.agent: REMOTE_AGENT for tool in seen if tool.agent and _is_external(tool, stored.get(tool.agent))}
+    unchanged = {**elsewhere, **state.assistant.agents.all({})}
+    return AgentCatalog(
+        {**elsewhere, **state.assistant.agents.all(stored)},
+        _tools(state, workspace, seen),
+        {name: known.origin for name, known in unchanged.items()},
+    )
+
+
+def _is_external(tool: FirstSeenTool, stored: AgentVersion | None) -> bool:
+    """Whether a tool was seen in calls of a program, as far as is known: calls in the chat are recorded likewise.
+
+    An agent with more settings than switches is one of the chat; a deleted one is external once it shows a new tool.
+    """
+    if stored is None or not stored.has_settings:
+        return stored is None or not stored.is_gone or tool.at > stored.at
+    return not json.loads(stored.body).keys() - {"tool_approvals"}
 
 
 def _tools(state: ServerState, workspace: str, seen: Sequence[FirstSeenTool]) -> dict[str, AvailableTool]:
@@ -188,12 +308,39 @@ def _tools(state: ServerState, workspace: str, seen: Sequence[FirstSeenTool]) ->
 
 
 async def _show_agent(state: ServerState, principal: Principal, name: str, response: Response) -> AgentInfo:
-    catalog = await load_agent_catalog(state, principal.workspace)
-    if name not in catalog.agents:
-        raise NotFound("No agent of this name is known. GET /api/agents lists them.", agent=name)
-    shown = catalog.info(name)
+    shown = _require_agent(await load_agent_catalog(state, principal.workspace), name).info(name)
     response.headers["etag"] = etag(shown.version)
     return shown
+
+
+def _require_agent(catalog: AgentCatalog, name: str) -> AgentCatalog:
+    if name not in catalog.agents:
+        raise NotFound("No agent of this name is known. GET /api/agents lists them.", agent=name)
+    return catalog
+
+
+def _shown_fields(found: AgentDependents) -> dict[str, Any]:
+    """As JSON has them."""
+    return cast(dict[str, Any], json.loads(encode_json(asdict(found))))
+
+
+def _check_new_name(name: str, catalog: AgentCatalog, *, is_create: bool) -> None:
+    """Refuse a new name that a reader would take for another agent's: switches and rules are found by name."""
+    known = catalog.agents.get(name)
+    if known is not None:
+        if is_create:
+            where = "is known from its calls" if known.origin == "calls" else "exists already"
+            raise Conflict(
+                f"An agent with the name {name} {where}. Choose another name, or change that one.", agent=name
+            )
+        return
+    here = [other for other, each in catalog.agents.items() if each.origin != "calls"]
+    twin = next((other for other in here if fold_confusables(other) == fold_confusables(name)), "")
+    if twin or mixed_scripts(name):
+        why = f'looks like "{escape_non_ascii(twin)}"' if twin else f"mixes alphabets: {mixed_scripts(name)}"
+        raise InvalidRequest(
+            f"This name {why}. Choose another.", problems=[{"pointer": "/name", "message": f"The name {why}"}]
+        )
 
 
 def _check_valid(name: str, after: AgentSettings, catalog: AgentCatalog) -> None:

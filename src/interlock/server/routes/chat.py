@@ -13,6 +13,7 @@ from pydantic_core import PydanticCustomError
 from starlette.requests import Request
 from starlette.responses import Response
 
+from interlock.app.workspaces import WorkspaceServices
 from interlock.chat.stream import Position, StreamEvent, line_events, parse_position
 from interlock.chat.threads import FIRST_CURSOR, ThreadQuery, UserMessage
 from interlock.core.call import MAX_NAME
@@ -194,11 +195,14 @@ class ThreadLinesQuery(BaseModel):
 
 
 class ThreadInfo(ResponseModel):
+    """`agent_missing`: its agent was deleted, so the thread can be read but not continued."""
+
     id: str
     agent: str
     user: str
     title: str
     status: str
+    agent_missing: bool
     created_at: str
     updated_at: str
 
@@ -267,7 +271,9 @@ async def list_threads(which: Annotated[ThreadsQuery, Query()], state: StateDep,
     query = ThreadQuery(_parse_cursor(which.cursor), which.limit, which.user, which.q)
     page = await state.assistant.threads.list(principal, query)
     following = None if page.next is None else f"{page.next[0]}_{page.next[1]}"
-    return to_starlette(json_response({"items": [_thread_info(thread) for thread in page.items], "next": following}))
+    services = await state.workspaces.services(principal.workspace)
+    items = [_thread_info(state, services, thread) for thread in page.items]
+    return to_starlette(json_response({"items": items, "next": following}))
 
 
 @router.get("/api/threads/{thread_id}", responses=documented_responses(ThreadDetails, 404), **require_roles(DECIDERS))
@@ -282,7 +288,8 @@ async def show_thread(
     redactor = ToolRequestRedactor(specs, await state.store.secret_key(thread.workspace))
     told = [_line_json(entry, redactor) for entry in lines if entry.kind in SHOWN_KINDS]
     more = {"lines": told, "position": _position(lines), "confirmation": open_one}
-    return to_starlette(json_response({**_thread_info(thread), **more}))
+    services = await state.workspaces.services(principal.workspace)
+    return to_starlette(json_response({**_thread_info(state, services, thread), **more}))
 
 
 @router.post(
@@ -293,7 +300,8 @@ async def stop_thread(
 ) -> Response:
     """End the turn and cancel its pending approvals. A call that has started is not undone; its result is kept."""
     services = await state.workspaces.services(principal.workspace)
-    return to_starlette(json_response(_thread_info(await state.assistant.threads.stop(services, principal, thread_id))))
+    thread = await state.assistant.threads.stop(services, principal, thread_id)
+    return to_starlette(json_response(_thread_info(state, services, thread)))
 
 
 @router.post(
@@ -303,7 +311,9 @@ async def retry_thread(
     thread_id: str, state: StateDep, principal: PrincipalDep, body: EmptyBody | None = None
 ) -> Response:
     """Continue a thread after an error, from its last state. Nothing that was recorded is done again."""
-    return to_starlette(json_response(_thread_info(await state.assistant.threads.retry(principal, thread_id))))
+    services = await state.workspaces.services(principal.workspace)
+    thread = await state.assistant.threads.retry(principal, thread_id)
+    return to_starlette(json_response(_thread_info(state, services, thread)))
 
 
 async def _named_approval(_: Request, body: object) -> str:
@@ -340,13 +350,14 @@ async def _decide(body: ChatDecisionBody, state: StateDep, principal: PrincipalD
     return to_starlette(json_response(answer))
 
 
-def _thread_info(thread: Thread) -> dict[str, object]:
+def _thread_info(state: ServerState, services: WorkspaceServices, thread: Thread) -> dict[str, object]:
     return {
         "id": thread.id,
         "agent": thread.agent,
         "user": thread.person,
         "title": thread.title,
         "status": thread.status,
+        "agent_missing": bool(state.assistant.agents.find_missing(services, (thread.agent,))),
         "created_at": rfc3339(thread.created_at),
         "updated_at": rfc3339(thread.updated_at),
     }

@@ -36,8 +36,8 @@ CHARTED_KINDS = (
 # every call that a grant allows writes one.
 STATEMENT_KINDS = (
     "('user_changed', 'user_removed', 'away_changed', 'key_created', 'key_rotated', 'key_changed', 'key_revoked', "
-    "'policy_changed', 'granted', 'grant_revoked', 'agent_changed', 'frozen', 'unfrozen', 'tool_pinned', "
-    "'tool_unpinned', 'stated', 'erased')"
+    "'policy_changed', 'granted', 'grant_revoked', 'agent_changed', 'agent_deleted', 'frozen', 'unfrozen', "
+    "'tool_pinned', 'tool_unpinned', 'stated', 'erased')"
 )
 RARE_STATUS_CONDITION = (
     "status not in ('pending', 'succeeded')"  # neither pending nor succeeded: few, and the only ones in their index

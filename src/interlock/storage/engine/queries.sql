@@ -426,6 +426,13 @@ select name, version, body, author, at from agents where workspace = ? order by 
 -- name: agent
 select name, version, body, author, at from agents where workspace = ? and name = ?
 
+-- name: open_thread_approvals
+select id, run_id, agent, agent_path from approvals
+where workspace = ? and status = 'pending' and run_id >= 'thread-' and run_id < 'thread.'
+union all select id, run_id, agent, agent_path from approvals
+where {rare_status} and status = 'approved' and workspace = ? and run_id >= 'thread-' and run_id < 'thread.'
+limit 10000
+
 -- name: write_agent
 insert into agents (workspace, name, version, body, author, at) values (?, ?, ?, ?, ?, ?)
 on conflict (workspace, name) do update set
@@ -825,6 +832,9 @@ select
     workspace, id, agent, person, title, parent, parent_call, path, status, lines, due_at, woken, runner, fence, confirmation,
     created_at, updated_at
 from threads where workspace = ? and parent = ? and parent <> '' order by created_at limit 1000
+
+-- name: threads_of_agent
+select status, count(*) from threads where workspace = ? and agent = ? group by status
 
 -- name: due_threads
 select workspace, id from threads where due_at is not null and due_at <= ? order by due_at limit ?

@@ -8,12 +8,13 @@ from dataclasses import astuple, replace
 from typing import NamedTuple
 
 from interlock.core import freeze
-from interlock.core.approval.approval import Approval
+from interlock.core.approval.approval import Approval, cancel
 from interlock.core.approval.propose import check_same_call, id_taken_error
 from interlock.core.approval.timers import next_timer_at
 from interlock.core.call import ToolSpec
 from interlock.core.canonical import digest
 from interlock.core.card import escape_invisible
+from interlock.core.chat.thread import is_thread_id
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Conflict, NotFound, Stale
 from interlock.core.freeze import Freeze
@@ -23,6 +24,10 @@ from interlock.core.ledger.event import SYSTEM_ACTOR, Change, Event, Moment, Pay
 from interlock.core.ledger.expected_tables import user_changed_event
 from interlock.core.pins import Pin, Pins, check_pin_limit, check_pin_name
 from interlock.core.ports import (
+    AGENT_DELETED_REASON,
+    DELETED_AGENT_BODY,
+    RESTORED_AGENT_BODY,
+    AgentDeletion,
     AgentVersion,
     ApprovalStep,
     GrantFactory,
@@ -280,19 +285,64 @@ def put_agent(
         tx.require_own_batch(f"agents of {workspace}")
         found = tx.fetch("agent", workspace, name)
         last = AgentVersion(*found[0]) if found else None
-        _check_version(last.version if last else 0, expected_version)
+        _check_version(last.version if last and last.has_settings else 0, expected_version)
         if last is not None and last.body == body:
             return last
         new = AgentVersion(name, last.version + 1 if last else 1, body, author, tx.moment(workspace).now)
-        revision = tx.policy_revision(workspace)
-        tx.set_policy_revision(workspace, revision._replace(agents=revision.agents + 1))
-        tx.write("write_agent", workspace, *astuple(new))
         content = {"body": json.loads(body), **({"reason": reason} if reason else {})}
-        data = {"agent": name, "version": new.version, "body": digest(body.encode())}
-        tx.append_events(workspace, [Event("agent_changed", author, data, "", content)])
+        _write_agent(tx, workspace, new, Event("agent_changed", author, {}, "", content))
         return new
 
     return BatchItem(run, workspace)
+
+
+def delete_agent(
+    workspace: str, name: str, effect: AgentDeletion, author: str, reason: str, expected_version: int | None = None
+) -> BatchItem:
+    """Delete the stored settings, and cancel calls that have not started, if the agent leaves the chat."""
+
+    def run(tx: Transaction) -> list[str]:
+        tx.require_own_batch(f"agents of {workspace}")
+        last = next((AgentVersion(*row) for row in tx.fetch("agent", workspace, name)), None)
+        if last is None or not last.has_settings:
+            raise NotFound("No settings of this agent are stored.", agent=name)
+        _check_version(last.version, expected_version)
+        now = tx.moment(workspace)
+        open_calls = _open_thread_calls(tx, workspace, name) if effect.withdraws_calls else []
+        changes = [
+            (each, cancel(each, author, AGENT_DELETED_REASON, now)) for each in open_calls
+        ]  # may raise: before writes
+        body = RESTORED_AGENT_BODY if effect.remains else DELETED_AGENT_BODY
+        new = AgentVersion(name, last.version + 1, body, author, now.now)
+        content = {"reason": reason} if reason else None
+        restored = {"restored": True} if effect.remains else {}
+        _write_agent(tx, workspace, new, Event("agent_deleted", author, restored, "", content))
+        for approval, change in changes:
+            tx.update(approval, change)
+        return [approval.id for approval, _ in changes]
+
+    return BatchItem(run, workspace, is_short=False)
+
+
+def _write_agent(tx: Transaction, workspace: str, new: AgentVersion, event: Event) -> None:
+    revision = tx.policy_revision(workspace)
+    tx.set_policy_revision(workspace, revision._replace(agents=revision.agents + 1))
+    tx.write("write_agent", workspace, *astuple(new))
+    data = {"agent": new.name, "version": new.version, "body": digest(new.body.encode()), **event.data}
+    tx.append_events(workspace, [event._replace(data=data)])
+
+
+def _open_thread_calls(tx: Transaction, workspace: str, agent: str) -> list[Approval]:
+    """Return calls of chat threads that have not started, of this agent or of a sub-agent that it called."""
+    ids = [row[0] for row in tx.fetch("open_thread_approvals", workspace, workspace) if is_of_agent(row, agent)]
+    found = [tx.approval(workspace, approval_id) for approval_id in ids]
+    return [approval for approval in found if approval.status in ("pending", "approved")]
+
+
+def is_of_agent(row: rows.Row, agent: str) -> bool:
+    """Whether a row of `open_thread_approvals` is of a chat thread of this agent, or of one that it called."""
+    _, run_id, own, path = row
+    return is_thread_id(run_id) and (agent == own or (bool(path) and agent in json.loads(path)))
 
 
 def pin_tools(workspace: str, specs: Sequence[ToolSpec], agent: str, author: str) -> BatchItem:

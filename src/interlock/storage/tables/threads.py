@@ -12,6 +12,7 @@ from interlock.core.chat.thread import Confirmation, Thread, ThreadEntry, Thread
 from interlock.core.errors import Conflict, NotFound
 from interlock.core.ledger.erasure import Erasure, ErasureResult
 from interlock.core.ledger.event import Moment
+from interlock.core.ports import PolicyRevision
 from interlock.storage.engine.database import Database
 from interlock.storage.engine.rows import Row
 from interlock.storage.engine.transaction import DUE_THREADS_TOPIC, Transaction
@@ -63,6 +64,18 @@ class SqlThreads:
 
     async def children(self, workspace: str, thread_id: str) -> Sequence[Thread]:
         return [_read_thread(row) for row in await self._database.fetch("threads_below", workspace, thread_id)]
+
+    async def policy_revision(self, workspace: str) -> PolicyRevision:
+        """Return the revision of the stored policy and agents, by which a turn sees that its settings are outdated."""
+        [(policy, agents)] = await self._database.fetch("policy_revision", workspace, workspace)
+        return PolicyRevision(int(policy), int(agents))
+
+    async def count_by_agent(self, workspace: str, agent: str) -> Mapping[str, int]:
+        """Return how many threads an agent has, by status; those of its calls by other agents included."""
+        return {
+            str(status): int(count)
+            for status, count in await self._database.fetch("threads_of_agent", workspace, agent)
+        }
 
     async def entries(
         self, workspace: str, thread_id: str, after: int = 0, before: int = MAX_ENTRY_NUMBER

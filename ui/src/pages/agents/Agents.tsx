@@ -1,28 +1,44 @@
-import { Anchor, Badge, Group, List, Paper, Stack, Text, Title } from "@mantine/core";
-import { Link, useLocation } from "wouter";
+import { Anchor, Badge, Button, Group, List, Paper, Stack, Text, Title } from "@mantine/core";
+import { Link, useLocation, useSearchParams } from "wouter";
 import { isAdmin, useMe } from "../../api/currentUser";
 import { Page } from "../../components/Page";
 import { EmptyState, ErrorMessage, Loading } from "../../components/States";
 import { TimeAgo } from "../../components/TimeAgo";
+import { AgentActions, TryIt } from "./AgentActions";
 import { describeOrigin, nameSource } from "./agentChange";
 import { AgentDescription } from "./AgentDescription";
 import css from "./Agents.module.css";
 import { DeclaredTools } from "./DeclaredTools";
-import { useAgent, useAgents, type AgentInfo } from "./queries";
+import { NewAgent } from "./NewAgent";
+import { useAgent, useAgentChanges, useAgents, type AgentInfo } from "./queries";
 import { ToolList } from "./ToolList";
 
-/** All agents, or one agent with its tools. */
+/** All agents, one agent with its tools, or the form of a new one. */
 export default function Agents() {
   useLocation(); // rerenders for another agent
+  useAgentChanges();
+  const [params] = useSearchParams();
+  const me = useMe().data;
   const name = decodeURIComponent(location.pathname.split("/")[2] ?? ""); // the router decodes only a part of it
-  return name ? <AgentDetails key={name} name={name} /> : <AgentList />;
+  if (name) return <AgentDetails key={name} name={name} />;
+  const isNew = params.has("new") || params.has("copy");
+  return isNew && isAdmin(me) ? <NewAgent copied={params.get("copy") ?? ""} /> : <AgentList />;
 }
 
 function AgentList() {
   const agents = useAgents();
   const me = useMe().data;
   return (
-    <Page title="Agents">
+    <Page
+      title="Agents"
+      actions={
+        isAdmin(me) && (
+          <Button component={Link} href="/agents?new=1">
+            New agent
+          </Button>
+        )
+      }
+    >
       {agents.isPending && <Loading />}
       {agents.error && <ErrorMessage error={agents.error} onRetry={() => void agents.refetch()} />}
       {agents.data?.items.length === 0 && (
@@ -80,7 +96,7 @@ function shortList(names: string[]): string {
 function AgentDetails({ name }: { name: string }) {
   const agent = useAgent(name);
   return (
-    <Page title={name}>
+    <Page title={name} actions={agent.data && <AgentActions agent={agent.data} />}>
       <Anchor component={Link} href="/agents" size="sm" w="fit-content">
         All agents
       </Anchor>
@@ -99,7 +115,8 @@ function AgentSections({ agent }: { agent: AgentInfo }) {
     <Stack gap="md">
       <Origin agent={agent} />
       {agent.warnings.length > 0 && <Warnings lines={agent.warnings} />}
-      <AgentDescription key={agent.version} agent={agent} mayEdit={isAdmin(me)} />
+      <AgentDescription agent={agent} mayEdit={isAdmin(me)} />
+      <TryIt agent={agent} />
       <Paper withBorder p="md" component="section" aria-labelledby="tools">
         <Title order={2} size="h4" id="tools">
           Tools
@@ -123,8 +140,7 @@ function Origin({ agent }: { agent: AgentInfo }) {
       )}
       . Every change is in the{" "}
       <Anchor component={Link} href="/history?tab=ledger&kind=agent_changed" inherit underline="always">
-        {" "}
-        ledger{" "}
+        ledger
       </Anchor>
       .
     </Text>

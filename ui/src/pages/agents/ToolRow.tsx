@@ -1,4 +1,4 @@
-import { Badge, Button, Code, Group, Stack, Switch, Text, Textarea, Title } from "@mantine/core";
+import { Badge, Button, Code, Group, Stack, Text, Textarea, Title } from "@mantine/core";
 import { useEffect, useId, useRef, useState } from "react";
 import { ApiError } from "../../api/client";
 import { stringifyJson } from "../../api/json";
@@ -10,8 +10,10 @@ import {
   liftsGate,
   makeGateChange,
   remainingRules,
+  VERDICT_NAMES,
 } from "./agentChange";
 import css from "./Agents.module.css";
+import { ApprovalSwitch } from "./ApprovalSwitch";
 import {
   COUNTED_DAYS,
   useChangeAgent,
@@ -21,9 +23,6 @@ import {
   type VerdictReason,
 } from "./queries";
 
-const SWITCH_HELP =
-  "On: this agent needs approval to run the tool, even where a rule would allow it. " +
-  "Off: it runs without approval, unless a policy rule asks.";
 const NOT_ALLOWED = "Only admins, and people who may approve every call of this tool, can turn approval off.";
 
 /** One tool: its description, its verdict with the reason, and its switch. */
@@ -50,18 +49,13 @@ export function ToolRow({ agent, tool, role }: { agent: AgentInfo; tool: ToolInf
         </div>
         {tool.description && <Text size="sm">{tool.description}</Text>}
       </div>
-      <div className={css.switch}>
-        <Switch
-          label="Require approval?"
-          labelPosition="left"
-          classNames={{ label: css.touch }}
-          aria-label={`Require approval for ${tool.name}?`}
-          title={lockedReason || SWITCH_HELP}
-          checked={gated}
-          disabled={lockedReason !== "" || change.isPending}
-          onChange={(event) => setGate(event.currentTarget.checked)}
-        />
-      </div>
+      <ApprovalSwitch
+        tool={tool.name}
+        checked={gated}
+        lockedReason={lockedReason}
+        disabled={change.isPending}
+        onChange={setGate}
+      />
       {change.error && (
         <div className={css.more}>
           <ErrorMessage error={change.error} />
@@ -82,19 +76,23 @@ export function ToolRow({ agent, tool, role }: { agent: AgentInfo; tool: ToolInf
   );
 }
 
-const VERDICTS: Record<ToolInfo["verdict"], [name: string, color: string]> = {
-  ask: ["needs approval", "steel"],
-  allow: ["runs without approval", "gray"],
-  deny: ["denied", "red"],
-  depends: ["depends on the arguments", "steel"],
+const VERDICT_COLORS: Record<ToolInfo["verdict"], string> = {
+  ask: "steel",
+  allow: "gray",
+  deny: "red",
+  depends: "steel",
 };
 
 function Verdict({ tool }: { tool: ToolInfo }) {
-  const [name, color] = VERDICTS[tool.verdict];
   const plain = tool.verdict === "allow";
   return (
-    <Badge size="sm" color={color} variant={plain ? "default" : "filled"} data-verdict={tool.verdict}>
-      {name}
+    <Badge
+      size="sm"
+      color={VERDICT_COLORS[tool.verdict]}
+      variant={plain ? "default" : "filled"}
+      data-verdict={tool.verdict}
+    >
+      {VERDICT_NAMES[tool.verdict]}
     </Badge>
   );
 }

@@ -6,9 +6,18 @@ export type AgentFields = Partial<Schemas["AgentBody"]>;
 
 export interface AgentChange {
   body: AgentFields;
-  version: number;
+  /** The version that is changed; null for a new agent. */
+  version: number | null;
   reason: string;
 }
+
+/** What happens to a call, in short. */
+export const VERDICT_NAMES: Record<ToolInfo["verdict"], string> = {
+  ask: "needs approval",
+  allow: "runs without approval",
+  deny: "denied",
+  depends: "depends on the arguments",
+};
 
 /** Whether a tool needs approval, by the agent's switch and the tool's default. */
 export function isGated(tool: ToolInfo): boolean {
@@ -21,11 +30,19 @@ export function makeAgentChange(agent: AgentInfo, fields: AgentFields, reason: s
   return { body: { ...kept, ...fields }, version: agent.version, reason };
 }
 
-/** "On" is always stored; "off" only for a tool that asks by default. */
+/** The switches with this one set: "on" is always stored, "off" only for a tool that asks by default. */
+export function setSwitch(
+  switches: Record<string, boolean>,
+  tool: Pick<ToolInfo, "name" | "asks_by_default">,
+  on: boolean,
+): Record<string, boolean> {
+  const { [tool.name]: _, ...others } = switches;
+  if (on) return { ...others, [tool.name]: true };
+  return tool.asks_by_default ? { ...others, [tool.name]: false } : others;
+}
+
 export function makeGateChange(agent: AgentInfo, tool: ToolInfo, on: boolean, reason: string): AgentChange {
-  const { [tool.name]: _, ...others } = agent.tool_approvals;
-  const ownSwitch = on ? { [tool.name]: true } : tool.asks_by_default ? { [tool.name]: false } : {};
-  return makeAgentChange(agent, { tool_approvals: { ...others, ...ownSwitch } }, reason);
+  return makeAgentChange(agent, { tool_approvals: setSwitch(agent.tool_approvals, tool, on) }, reason);
 }
 
 /** Rules that ask or deny regardless of the switch. */
@@ -87,7 +104,7 @@ export function describeCallCounts(calls: ToolCallCounts, agent: string, days: n
 /** "built in", "from the configuration file": the origin of an agent. */
 export function nameSource(agent: AgentInfo): string {
   const words: Record<AgentInfo["source"], string> = {
-    stored: "changed here",
+    stored: agent.base === null ? "made here" : "changed here",
     configuration: "from the configuration file",
     "built-in": "built in",
     calls: "external",
@@ -95,12 +112,26 @@ export function nameSource(agent: AgentInfo): string {
   return words[agent.source];
 }
 
-/** The same as a sentence without its full stop. */
+/** What deleting the settings made here is called on the page. */
+export function deletionLabel(agent: AgentInfo): string {
+  if (agent.base === "configuration") return "Restore the file’s settings";
+  if (agent.base === "built-in") return "Restore built-in settings";
+  return agent.base === "calls" ? "Delete settings" : "Delete agent";
+}
+
+export function deletionTitle(agent: AgentInfo): string {
+  if (agent.base === "configuration") return `Restore the file’s settings of ${agent.name}?`;
+  if (agent.base === "built-in") return `Restore the built-in settings of ${agent.name}?`;
+  return agent.base === "calls" ? `Delete the settings of ${agent.name}?` : `Delete ${agent.name}?`;
+}
+
+/** The origin of an agent, as a sentence without its full stop. */
 export function describeOrigin(agent: AgentInfo): string {
   const words: Record<AgentInfo["source"], string> = {
-    stored: "This agent was changed here",
-    configuration: "This agent comes from the configuration file",
-    "built-in": "This agent is built in",
+    stored: agent.base === null ? "This agent was made here" : "This agent was changed here",
+    configuration:
+      "This agent comes from the configuration file. Changes made here are stored and override the file",
+    "built-in": "This agent is built in. Changes made here are stored and override it",
     calls: "This agent runs outside Interlock",
   };
   return words[agent.source];

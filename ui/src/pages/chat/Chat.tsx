@@ -40,7 +40,7 @@ function Conversation({ thread }: { thread: string | undefined }) {
   });
   const entries = snapshot?.state.entries;
   const items = useMemo(() => (entries ? buildTranscript(entries) : []), [entries]);
-  const isReadOnly = useIsReadOnly(snapshot);
+  const readOnlyReason = useReadOnlyReason(snapshot);
   return (
     <section className={css.conversation} aria-label="Conversation">
       <Head thread={thread} snapshot={snapshot} />
@@ -50,17 +50,15 @@ function Conversation({ thread }: { thread: string | undefined }) {
           reader={reader}
           snapshot={snapshot}
           items={items}
-          onSend={isReadOnly ? null : sender.send}
+          onSend={readOnlyReason ? null : sender.send}
         />
       ) : (
         <NewConversation agents={agents} onSend={sender.send} isSending={sender.isSending} />
       )}
       <footer className={css.foot}>
         <div className={css.column}>
-          {isReadOnly ? (
-            <Text size="sm">
-              This conversation belongs to {snapshot?.thread?.user}. You can read it and stop it.
-            </Text>
+          {readOnlyReason ? (
+            <Text size="sm">{readOnlyReason}</Text>
           ) : (
             <Composer
               thread={thread ?? ""}
@@ -101,9 +99,14 @@ function Head({ thread, snapshot }: { thread: string | undefined; snapshot: Thre
   );
 }
 
-/** Admins may read other people's threads, but not write in them. */
-function useIsReadOnly(snapshot: ThreadSnapshot | null): boolean {
+/** Admins may read other people's threads, but not write in them; nor does a thread go on without its agent. */
+function useReadOnlyReason(snapshot: ThreadSnapshot | null): string {
   const me = useMe();
-  const user = snapshot?.thread?.user;
-  return user !== undefined && me.data !== undefined && user !== me.data.name;
+  const thread = snapshot?.thread;
+  if (!thread || !me.data) return "";
+  if (thread.user !== me.data.name)
+    return `This conversation belongs to ${thread.user}. You can read it and stop it.`;
+  return thread.agent_missing
+    ? `The agent ${thread.agent} does not exist any more. You can read this conversation, but not continue it.`
+    : "";
 }

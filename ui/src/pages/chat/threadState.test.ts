@@ -206,7 +206,15 @@ function line(n: number, kind: string, body: Record<string, unknown>): Line {
 }
 
 function thread(lines: Line[], position: string | null): ThreadDetails {
-  const about = { id: "t", agent: "a", user: "u", title: "", created_at: "", updated_at: "" };
+  const about = {
+    id: "t",
+    agent: "a",
+    user: "u",
+    title: "",
+    agent_missing: false,
+    created_at: "",
+    updated_at: "",
+  };
   return { ...about, status: "idle", lines, position, confirmation: null };
 }
 

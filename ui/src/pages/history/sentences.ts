@@ -83,6 +83,10 @@ const DESCRIPTIONS: Record<string, Describe> = {
   channel_on: (e) => `enabled the channel ${text(e, "channel")}`,
   policy_changed: (e) => `put a policy in force${text(e, "version") && `, version ${text(e, "version")}`}`,
   agent_changed: (e) => `changed the settings of the agent ${text(e, "agent")}`,
+  agent_deleted: (e) =>
+    entryData(e, "restored")
+      ? `restored the original settings of the agent ${text(e, "agent")}${because(e, "reason")}`
+      : `deleted the agent ${text(e, "agent")}${because(e, "reason")}`,
   frozen: (e) => `froze ${scope(e)}${because(e, "reason")}`,
   unfrozen: (e) => `unfroze ${scope(e)}${because(e, "reason")}`,
   deferred: () => "extended its deadlines by the duration of the freeze",

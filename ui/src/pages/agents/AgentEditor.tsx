@@ -1,0 +1,180 @@
+import { Alert, Button, Group, Stack, Text, Textarea, TextInput } from "@mantine/core";
+import { useEffect, useRef } from "react";
+import { ApiError } from "../../api/client";
+import { ErrorMessage } from "../../components/States";
+import {
+  draftChange,
+  MAX_AGENT_NAME,
+  nameProblem,
+  rebase,
+  relaxedTools,
+  type AgentDraft,
+} from "./agentDraft";
+import css from "./Agents.module.css";
+import { LimitFields } from "./LimitFields";
+import { ModelField } from "./ModelField";
+import { useChangeAgent, type AgentInfo } from "./queries";
+import { SubagentPicker } from "./SubagentPicker";
+import { ToolPicker } from "./ToolPicker";
+import { useAgentDraft } from "./useAgentDraft";
+
+/** The form of an agent, or of a new one. `initial` is what it shows before anything is changed. */
+export default function AgentEditor({
+  agent,
+  draftKey,
+  initial,
+  onSaved,
+  onClose,
+}: {
+  agent: AgentInfo | null;
+  /** Of a new agent: a copy has a draft of its own. */
+  draftKey?: string;
+  initial: AgentDraft;
+  onSaved: (agent: AgentInfo) => void;
+  onClose: () => void;
+}) {
+  const state = useAgentDraft(agent ? `agent ${agent.name}` : `new ${draftKey ?? ""}`, initial);
+  const { draft, change } = state;
+  const saving = useChangeAgent(draft.name);
+  const form = useRef<HTMLFormElement>(null);
+  useFocusOnError(form, saving.error);
+  const relaxed = relaxedTools(draft);
+  const nameError = agent ? "" : nameProblem(draft.name);
+  const isStale = agent !== null && draft.base !== null && draft.base.version !== agent.version;
+  const canSave = !nameError && !isStale && !(relaxed.length > 0 && !draft.reason.trim());
+  const problem = (pointer: string) => problemAt(saving.error, pointer);
+  const save = () =>
+    saving.mutate(draftChange(draft), {
+      onSuccess: (saved) => {
+        state.discard();
+        onSaved(saved);
+      },
+    });
+  return (
+    <form
+      ref={form}
+      aria-label={agent ? `Edit ${agent.name}` : "New agent"}
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (canSave) save();
+      }}
+    >
+      <Stack gap="md">
+        {!agent && (
+          <TextInput
+            label="Name"
+            description={`Letters, digits, _ and -, at most ${MAX_AGENT_NAME}. It cannot be changed later; copy the agent instead.`}
+            required
+            maxLength={MAX_AGENT_NAME}
+            value={draft.name}
+            onChange={(event) => change({ name: event.currentTarget.value })}
+            error={(draft.name && nameError) || nameConflict(saving.error) || problem("/name")}
+          />
+        )}
+        <ModelField value={draft.model} onChange={(model) => change({ model })} error={problem("/model")} />
+        <Textarea
+          label="Instructions"
+          description="The system prompt, in your words. How approvals work is added to it."
+          rows={5}
+          maxLength={100_000}
+          classNames={{ input: css.growing }}
+          value={draft.instructions}
+          onChange={(event) => change({ instructions: event.currentTarget.value })}
+          error={problem("/instructions")}
+        />
+        <ToolPicker
+          entries={draft.tools}
+          switches={draft.tool_approvals}
+          onChange={change}
+          error={problem("/tools") ?? problem("/tool_approvals")}
+        />
+        <SubagentPicker
+          name={agent?.name ?? draft.name}
+          chosen={draft.agents}
+          switches={draft.tool_approvals}
+          onChange={change}
+          error={problem("/agents")}
+        />
+        <LimitFields draft={draft} onChange={change} problem={problem} />
+        {relaxed.length > 0 && <RelaxedNotice name={draft.name} tools={relaxed} />}
+        <TextInput
+          label="Reason"
+          description="Recorded in the ledger with your name and the time."
+          required={relaxed.length > 0}
+          maxLength={500}
+          value={draft.reason}
+          onChange={(event) => change({ reason: event.currentTarget.value })}
+        />
+        {isStale && <StaleNotice agent={agent} onApply={() => state.replace(rebase(draft, agent))} />}
+        {saving.error && !isStale && <ErrorMessage error={saving.error} />}
+        <Text size="sm" c="dimmed">
+          Takes effect from the next call. The change is recorded with your name.
+          {state.isDirty && " You have unsaved changes."}
+        </Text>
+        <Group>
+          <Button type="submit" loading={saving.isPending} disabled={!canSave}>
+            {agent ? "Save" : "Create agent"}
+          </Button>
+          <Button
+            variant="default"
+            onClick={() => {
+              state.discard();
+              onClose();
+            }}
+          >
+            {state.isDirty ? "Discard changes" : "Cancel"}
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
+
+function RelaxedNotice({ name, tools }: { name: string; tools: string[] }) {
+  return (
+    <Alert
+      color="red"
+      title={`Approval will be turned off for ${tools.length === 1 ? "1 tool" : `${tools.length} tools`}`}
+    >
+      <Text size="sm">
+        {name || "The agent"} runs {tools.join(", ")} without approval, unless a policy rule or the tool’s
+        default asks. Enter a reason below.
+      </Text>
+    </Alert>
+  );
+}
+
+function StaleNotice({ agent, onApply }: { agent: AgentInfo; onApply: () => void }) {
+  return (
+    <Alert color="orange" title="Somebody else changed this agent" role="alert">
+      <Stack gap="sm" align="start">
+        <Text size="sm">
+          {agent.changed_by
+            ? `Version ${agent.version} is by ${agent.changed_by}. `
+            : "It has its original settings again. "}
+          Your changes are kept. Apply them to the current version, check the result, then save.
+        </Text>
+        <Button size="xs" variant="default" onClick={onApply}>
+          Apply my changes to the current version
+        </Button>
+      </Stack>
+    </Alert>
+  );
+}
+
+/** An agent of this name exists already. */
+function nameConflict(error: Error | null): string | undefined {
+  return error instanceof ApiError && error.code === "conflict" ? error.message : undefined;
+}
+
+function problemAt(error: Error | null, pointer: string): string | undefined {
+  if (!(error instanceof ApiError)) return undefined;
+  return error.problems.find((problem) => `${problem.pointer}/`.startsWith(`${pointer}/`))?.message;
+}
+
+/** Moves the focus to the first field that the server refused. */
+function useFocusOnError(form: { current: HTMLFormElement | null }, error: Error | null): void {
+  useEffect(() => {
+    if (error) form.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus();
+  }, [form, error]);
+}
