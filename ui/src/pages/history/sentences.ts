@@ -80,6 +80,7 @@ const DESCRIPTIONS: Record<string, Describe> = {
   channel_on: (e) => `enabled the channel ${text(e, "channel")}`,
   policy_changed: (e) => `put a policy in force${text(e, "version") && `, version ${text(e, "version")}`}`,
   agent_changed: (e) => `changed the settings of the agent ${text(e, "agent")}`,
+  content_changed: (e) => `${text(e, "action")} the ${text(e, "item").replaceAll("_", " ")} ${text(e, "id")}`,
   frozen: (e) => `froze ${scope(e)}${because(e, "reason")}`,
   unfrozen: (e) => `unfroze ${scope(e)}${because(e, "reason")}`,
   deferred: () => "extended its deadlines by the duration of the freeze",
