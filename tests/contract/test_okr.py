@@ -70,6 +70,7 @@ async def test_objectives_are_listed_with_how_far_they_are(tools: Mapping[str, T
         "percent": 74,
     }
     assert every["O-4"]["key_results"][0]["percent"] == 100, "a target that was passed is reached"
+    assert every["O-1"]["key_results"][0]["percent"] == 99, "99.7 of 99.95 is not reached"
     assert list(await list_objectives(tools, quarter=NOW)) == ["O-1", "O-2", "O-3"]
     assert await list_objectives(tools, quarter="1999-Q1") == {}
     assert list(await list_objectives(tools, quarter=NOW, status="at_risk")) == ["O-1"]

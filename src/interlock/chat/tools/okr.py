@@ -197,8 +197,11 @@ def key_result_json(record: ToolItem) -> dict[str, object]:
 
 
 def _percent(result: KeyResult) -> int | None:
-    """Return the progress in percent, at most 100; None if the target is 0."""
-    return round(min(100, max(0, 100 * result["current"] / result["target"]))) if result["target"] else None
+    """Return the progress in percent, at most 100 and below it until the target is reached; None if that is 0."""
+    if not result["target"]:
+        return None
+    reached = min(100, max(0, 100 * result["current"] / result["target"]))
+    return 100 if reached >= 100 else min(99, round(reached))
 
 
 # Writes

@@ -100,6 +100,10 @@ interface SectionFieldsProps {
 function SectionFields({ sections, stored, onChange }: SectionFieldsProps) {
   const change = (place: number, changes: Partial<SectionInfo>) =>
     onChange(sections.map((section, other) => (other === place ? { ...section, ...changes } : section)));
+  const isStored = (place: number) => {
+    const { id } = sections[place] ?? { id: "" };
+    return stored.includes(id) && sections.findIndex((section) => section.id === id) === place;
+  };
   return (
     <Stack gap="sm">
       {sections.length === 0 && <Text size="sm">This page has no sections yet.</Text>}
@@ -107,22 +111,24 @@ function SectionFields({ sections, stored, onChange }: SectionFieldsProps) {
         <fieldset key={place} className={css.section}>
           <legend>Section {place + 1}</legend>
           <Stack gap="xs">
-            <TextInput
-              label="Heading"
-              required
-              maxLength={300}
-              value={section.heading}
-              onChange={(event) => change(place, { heading: event.currentTarget.value })}
-            />
-            <TextInput
-              label="Id"
-              description="Lower-case letters, digits and hyphens"
-              required
-              pattern="[a-z0-9]+(-[a-z0-9]+)*"
-              value={section.id}
-              readOnly={stored.includes(section.id)}
-              onChange={(event) => change(place, { id: event.currentTarget.value })}
-            />
+            <div className={css.heading}>
+              <TextInput
+                label="Heading"
+                required
+                maxLength={300}
+                value={section.heading}
+                onChange={(event) => change(place, { heading: event.currentTarget.value })}
+              />
+              <TextInput
+                label="Id"
+                title="Lower-case letters, digits and hyphens"
+                required
+                pattern="[a-z0-9]+(-[a-z0-9]+)*"
+                value={section.id}
+                readOnly={isStored(place)}
+                onChange={(event) => change(place, { id: event.currentTarget.value })}
+              />
+            </div>
             <Textarea
               label="Text"
               rows={4}
