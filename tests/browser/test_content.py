@@ -57,7 +57,7 @@ def test_a_page_is_built_from_sections(site: Site, visit: Visit) -> None:  # R65
     page = visit(site.admin, "/content/pages/about")
     form = page.get_by_role("form", name="Edit page")
     expect(form.get_by_role("group")).to_have_count(4)
-    form.get_by_role("button", name="Move section 2 up").click()
+    form.get_by_role("button", name="Move up section 2").click()
     form.get_by_role("button", name="Remove section 4").click()
     form.get_by_role("button", name="Add section").click()
     new = form.get_by_role("group", name="Section 4")
@@ -76,6 +76,8 @@ def test_unused_content_is_found(site: Site, visit: Visit) -> None:  # R65
     page.get_by_label("Views").select_option("not for 90 days")
     expect(page.get_by_role("status").filter(has_text="1 page.")).to_be_visible()
     expect(page.get_by_role("row", name=re.compile("Imprint"))).to_contain_text("214 d ago")
+    page.reload()
+    expect(page.get_by_role("row")).to_have_count(2)
     page.get_by_label("Views").select_option("viewed or not")
     page.get_by_label("Search pages").fill("bicycle")
     expect(page.get_by_role("status").filter(has_text="1 page.")).to_be_visible()
@@ -136,7 +138,8 @@ def test_a_change_by_an_agent_shows_at_once_with_its_approval(site: Site, visit:
     page = visit(site.admin, "/content/posts/hello-world")
     expect(page.locator(READY)).to_be_visible()
     expect(page.get_by_text("No changes recorded.")).to_be_visible()
-    site.admin.post("/api/chat", json={"message": "publish the post hello-world"})
+    with site.admin.stream("POST", "/api/chat", json={"message": "publish the post hello-world"}) as stream:
+        assert any("approval_request" in line for line in stream.iter_lines()), "the agent asks; then nobody listens"
     [pending] = site.admin.get("/api/approvals/pending", params={"tool": "cms_publish_post"}).json()["items"]
     assert pending["risk"] == "high"
     decision = {"kind": "approve", "args_sha256": pending["args_sha256"]}

@@ -2,6 +2,8 @@
 
 Agents have no access here: they use the tools of the pack `cms`, which ask. Every change by a person has an entry in
 the ledger and in the history of the item.
+
+It is long because three kinds of items have the same five routes, with models of their own.
 """
 
 from __future__ import annotations

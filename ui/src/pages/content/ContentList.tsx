@@ -1,11 +1,12 @@
-import { Anchor, Button, NativeSelect, Text, TextInput } from "@mantine/core";
-import { useDebouncedValue } from "@mantine/hooks";
+import { Anchor, Button, NativeSelect, Text } from "@mantine/core";
 import { useState } from "react";
 import { Link, useLocation } from "wouter";
 import { mayDecide, useMe } from "../../api/currentUser";
 import { Dialog } from "../../components/Dialog";
+import { SearchField } from "../../components/SearchField";
 import { EmptyState, ErrorMessage, Loading } from "../../components/States";
 import { TimeAgo } from "../../components/TimeAgo";
+import { useAddressFilters } from "../history/useAddressFilters";
 import css from "./Content.module.css";
 import { CONTENT_KINDS, daysAgo, sitePath, type ContentKind } from "./contentKinds";
 import { ContentStatusBadge } from "./ContentStatusBadge";
@@ -25,28 +26,22 @@ const VIEW_CHOICES = [
   { value: "365", label: "not for a year" },
 ];
 const SORT_CHOICES = [
-  { value: "updated", label: "newest change" },
+  { value: "", label: "newest change" },
   { value: "name", label: "name" },
   { value: "viewed", label: "longest without views" },
 ];
 
 /** The items of one kind: search, filters, a table, and the form for a new one. */
 export function ContentList({ kind }: { kind: ContentKind }) {
-  const [values, setValues] = useState({ q: "", status: "", days: "", sort: "updated" });
-  const filters = useFilters(values);
+  const filters = useFilters();
   const list = useContentList(kind, filters);
   const rows = list.data?.pages.flatMap(({ items }) => items) ?? [];
-  const isFiltered = Boolean(filters.q || values.status || values.days);
+  const isFiltered = Boolean(filters.q || filters.status || filters.notViewedSince);
   return (
     <>
       <div className={css.filters}>
-        <TextInput
-          label={`Search ${kind}`}
-          type="search"
-          value={values.q}
-          onChange={(event) => setValues({ ...values, q: event.currentTarget.value })}
-        />
-        {kind !== "images" && <FilterFields values={values} onChange={setValues} />}
+        <SearchField label={`Search ${kind}`} />
+        {kind !== "images" && <FilterFields />}
         <CreateButton kind={kind} />
       </div>
       {list.isPending && <Loading />}
@@ -69,43 +64,31 @@ export function ContentList({ kind }: { kind: ContentKind }) {
   );
 }
 
-interface FilterValues {
-  q: string;
-  status: string;
-  days: string;
-  sort: string;
-}
-
-function useFilters({ q, status, days, sort }: FilterValues): ContentFilters {
-  const [settled] = useDebouncedValue(q, 250);
+function useFilters(): ContentFilters {
+  const [get] = useAddressFilters();
   const [openedAt] = useState(() => Date.now()); // else every render would be another query
   return {
-    q: settled.trim(),
-    status: status as ContentFilters["status"],
-    notViewedSince: daysAgo(days, openedAt),
-    sort: sort as ContentFilters["sort"],
+    q: get("q"),
+    status: get("status") as ContentFilters["status"],
+    notViewedSince: daysAgo(get("unviewed"), openedAt),
+    sort: (get("sort") || "updated") as ContentFilters["sort"],
   };
 }
 
-function FilterFields({
-  values,
-  onChange,
-}: {
-  values: FilterValues;
-  onChange: (values: FilterValues) => void;
-}) {
+function FilterFields() {
+  const [get, set] = useAddressFilters();
   const fields = [
     { name: "status", label: "Status", data: STATUS_CHOICES },
-    { name: "days", label: "Views", data: VIEW_CHOICES },
+    { name: "unviewed", label: "Views", data: VIEW_CHOICES },
     { name: "sort", label: "Sort by", data: SORT_CHOICES },
-  ] as const;
+  ];
   return fields.map(({ name, label, data }) => (
     <NativeSelect
       key={name}
       label={label}
       data={data}
-      value={values[name]}
-      onChange={(event) => onChange({ ...values, [name]: event.currentTarget.value })}
+      value={get(name)}
+      onChange={(event) => set({ [name]: event.currentTarget.value })}
     />
   ));
 }

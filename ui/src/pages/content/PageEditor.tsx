@@ -168,7 +168,7 @@ function SectionButtons({
       <Button
         size="xs"
         variant="default"
-        aria-label={`Move ${name} up`}
+        aria-label={`Move up ${name}`}
         disabled={place === 0}
         onClick={() => onChange(moveEntry(sections, place, -1))}
       >
@@ -177,7 +177,7 @@ function SectionButtons({
       <Button
         size="xs"
         variant="default"
-        aria-label={`Move ${name} down`}
+        aria-label={`Move down ${name}`}
         disabled={place === sections.length - 1}
         onClick={() => onChange(moveEntry(sections, place, 1))}
       >

@@ -6,7 +6,7 @@ import { Confirm } from "../settings/Confirm";
 import { fieldProblem, useSendMutation } from "../settings/data";
 import css from "./Okrs.module.css";
 import { ProgressBar } from "./Progress";
-import { describeProgress, parseNumber, type KeyResultInfo, type ObjectiveDetails } from "./queries";
+import { describeProgress, parseTypedNumber, type KeyResultInfo, type ObjectiveDetails } from "./queries";
 
 /** The key results of an objective: update progress, change, delete, add. */
 export function KeyResults({ objective, mayEdit }: { objective: ObjectiveDetails; mayEdit: boolean }) {
@@ -124,8 +124,8 @@ function KeyResultForm({ label, button, result, saving, error, onSave, onClose }
     target: result ? String(result.target) : "",
     unit: result?.unit ?? "",
   });
-  const current = parseNumber(values.current);
-  const target = parseNumber(values.target);
+  const current = parseTypedNumber(values.current);
+  const target = parseTypedNumber(values.target);
   const field = (name: keyof typeof values) => ({
     value: values[name],
     onChange: (event: { currentTarget: { value: string } }) =>

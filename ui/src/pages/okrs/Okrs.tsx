@@ -1,11 +1,12 @@
-import { Anchor, Button, Group, NativeSelect, Paper, Stack, Text, TextInput } from "@mantine/core";
-import { useDebouncedValue } from "@mantine/hooks";
+import { Anchor, Button, Group, NativeSelect, Paper, Stack, Text } from "@mantine/core";
 import { lazy, Suspense, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { mayDecide, useMe } from "../../api/currentUser";
 import { Dialog } from "../../components/Dialog";
 import { Page } from "../../components/Page";
+import { SearchField } from "../../components/SearchField";
 import { EmptyState, ErrorMessage, Loading } from "../../components/States";
+import { useAddressFilters } from "../history/useAddressFilters";
 import { NewObjective } from "./NewObjective";
 import css from "./Okrs.module.css";
 import { ObjectiveStatusBadge, ProgressBar } from "./Progress";
@@ -37,33 +38,30 @@ export default function Okrs() {
 }
 
 function ObjectiveList() {
-  const [values, setValues] = useState<ObjectiveFilters>({ q: "", quarter: "", status: "" });
-  const [q] = useDebouncedValue(values.q.trim(), 250);
-  const list = useObjectives({ ...values, q });
+  const [get, set] = useAddressFilters();
+  const filters = {
+    q: get("q"),
+    quarter: get("quarter"),
+    status: get("status") as ObjectiveFilters["status"],
+  };
+  const list = useObjectives(filters);
   const objectives = list.data?.pages.flatMap(({ items }) => items) ?? [];
-  const isFiltered = Boolean(q || values.quarter || values.status);
+  const isFiltered = Boolean(filters.q || filters.quarter || filters.status);
   return (
     <Page title="OKRs">
       <div className={css.filters}>
-        <TextInput
-          label="Search objectives"
-          type="search"
-          value={values.q}
-          onChange={(event) => setValues({ ...values, q: event.currentTarget.value })}
-        />
+        <SearchField label="Search objectives" />
         <NativeSelect
           label="Quarter"
           data={[{ value: "", label: "any quarter" }, ...(list.data?.pages[0]?.quarters ?? [])]}
-          value={values.quarter}
-          onChange={(event) => setValues({ ...values, quarter: event.currentTarget.value })}
+          value={filters.quarter}
+          onChange={(event) => set({ quarter: event.currentTarget.value })}
         />
         <NativeSelect
           label="Status"
           data={[{ value: "", label: "any status" }, ...STATUS_OPTIONS]}
-          value={values.status}
-          onChange={(event) =>
-            setValues({ ...values, status: event.currentTarget.value as ObjectiveFilters["status"] })
-          }
+          value={filters.status}
+          onChange={(event) => set({ status: event.currentTarget.value })}
         />
         <CreateButton />
       </div>

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { describeProgress, parseNumber } from "./queries";
+import { describeProgress, parseTypedNumber } from "./queries";
 
 it("describes progress with its unit", () => {
   const result = { id: "KR-1", title: "x", percent: 80, updated_at: "", etag: "" };
@@ -10,9 +10,9 @@ it("describes progress with its unit", () => {
 });
 
 it("reads numbers as people type them", () => {
-  expect(parseNumber(" 99,95 ")).toBe(99.95);
-  expect(parseNumber("-3")).toBe(-3);
-  expect(parseNumber("")).toBeUndefined();
-  expect(parseNumber("ten")).toBeUndefined();
-  expect(parseNumber("1e999")).toBeUndefined();
+  expect(parseTypedNumber(" 99,95 ")).toBe(99.95);
+  expect(parseTypedNumber("-3")).toBe(-3);
+  expect(parseTypedNumber("")).toBeUndefined();
+  expect(parseTypedNumber("ten")).toBeUndefined();
+  expect(parseTypedNumber("1e999")).toBeUndefined();
 });

@@ -52,7 +52,7 @@ export function describeProgress({ current, target, unit }: KeyResultInfo): stri
 const formatNumber = (value: number): string => value.toLocaleString("en", { maximumFractionDigits: 6 });
 
 /** The number that a person typed, or nothing if it is none. */
-export function parseNumber(text: string): number | undefined {
+export function parseTypedNumber(text: string): number | undefined {
   const plain = text.trim().replace(",", ".");
   const number = Number(plain);
   return plain && Number.isFinite(number) ? number : undefined;
