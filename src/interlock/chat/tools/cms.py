@@ -32,10 +32,12 @@ from interlock.core.errors import InvalidRequest, ToolFailed
 from interlock.core.ports import ToolItem, ToolItemStore, ToolItemTransaction
 from interlock.presenters.text import pluralize
 from interlock.runtime.durations import optional_rfc3339, parse_time
+from interlock.runtime.offload import offload
 
 POST, PAGE, IMAGE, COUNT = "post", "page", "image", "cms_count"
 KINDS = frozenset({POST, PAGE, IMAGE})
 IMAGE_PREFIX = "img"
+TYPICAL_SIZE = 1_000  # characters of a post or page, to estimate work on many of them
 HOME = "home"  # the page that is also at "/"
 POSTS, PAGES, IMAGES = "cms_list_posts", "cms_list_pages", "cms_list_images"
 LIST_TOOLS = {POST: POSTS, PAGE: PAGES, IMAGE: IMAGES}
@@ -673,11 +675,16 @@ def _sections(record: ToolItem, ids: Sequence[str]) -> list[CmsSection]:
 
 async def find_links(records: ToolItemStore) -> Mapping[str, list[str]]:
     """Return the posts and pages that link to each path of the site, or show the image there."""
+    posts, pages = await records.list(POST), await records.list(PAGE)
+    return await offload((len(posts) + len(pages)) * TYPICAL_SIZE, lambda: _collect_links(posts, pages))
+
+
+def _collect_links(posts: Sequence[ToolItem], pages: Sequence[ToolItem]) -> Mapping[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
-    for record in await records.list(POST):
+    for record in posts:
         for path in sorted(set(_LINK.findall(cast(CmsPost, record.body)["body"]))):
             found[path].append(_record_label(POST, record))
-    for record in await records.list(PAGE):
+    for record in pages:
         whole = "\n".join(section["body"] for section in cast(CmsPage, record.body)["sections"])
         for path in sorted(set(_LINK.findall(whole))):
             found[path].append(_record_label(PAGE, record))

@@ -248,8 +248,8 @@ class ContentQuery(ItemsQuery):
 @router.get("/api/content/posts", responses=documented_errors(), **require_roles(VIEWERS))
 async def list_posts(state: StateDep, principal: PrincipalDep, filters: Annotated[ContentQuery, Query()]) -> PostList:
     """Posts without their bodies."""
-    found, following = await _list_content(state, principal, POST, filters)
-    return PostList(items=[_post_info(*each) for each in found], next=following)
+    items, following = await _list_content(state, principal, POST, filters, _post_info)
+    return PostList(items=items, next=following)
 
 
 @router.post("/api/content/posts", responses=documented_errors(409), status_code=201, **require_roles(DECIDERS))
@@ -301,8 +301,8 @@ def _post_info(record: ToolItem, seen: CmsViews) -> PostInfo:
 @router.get("/api/content/pages", responses=documented_errors(), **require_roles(VIEWERS))
 async def list_pages(state: StateDep, principal: PrincipalDep, filters: Annotated[ContentQuery, Query()]) -> PageList:
     """Pages without their sections."""
-    found, following = await _list_content(state, principal, PAGE, filters)
-    return PageList(items=[_page_info(*each) for each in found], next=following)
+    items, following = await _list_content(state, principal, PAGE, filters, _page_info)
+    return PageList(items=items, next=following)
 
 
 @router.post("/api/content/pages", responses=documented_errors(409), status_code=201, **require_roles(DECIDERS))
@@ -533,8 +533,12 @@ T = TypeVar("T")
 
 
 async def _list_content(
-    state: ServerState, principal: Principal, kind: str, filters: ContentQuery
-) -> tuple[Sequence[tuple[ToolItem, CmsViews]], str | None]:
+    state: ServerState,
+    principal: Principal,
+    kind: str,
+    filters: ContentQuery,
+    info: Callable[[ToolItem, CmsViews], T],
+) -> tuple[list[T], str | None]:
     """The posts or pages of one page of a list, and the cursor of the next; searched off the event loop."""
     records = state.store.records(principal.workspace)
     views, items = await cms.list_views(records, kind), await records.list(kind)
@@ -547,12 +551,13 @@ async def _list_content(
             and contains_words(filters.q, record)
         )
 
-    def search() -> tuple[list[tuple[ToolItem, CmsViews]], str | None]:
+    def search() -> tuple[list[T], str | None]:
         every = [(record, views.get(record.id, cms.NO_VIEWS)) for record in items]
         wanted = [each for each in every if is_wanted(*each)]
-        return cut_page([(_sort_key(filters.sort, *each), each) for each in wanted], filters)
+        found, following = cut_page([(_sort_key(filters.sort, *each), each) for each in wanted], filters)
+        return [info(*each) for each in found], following
 
-    return await offload(len(items) * 1_000, search)
+    return await offload(len(items) * cms.TYPICAL_SIZE, search)
 
 
 def _sort_key(sort: str, record: ToolItem, seen: CmsViews) -> SortKey:
