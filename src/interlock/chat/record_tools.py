@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, TypedDict, cast
 
 from interlock.chat.tool import Tool, ToolInvocation, object_schema
 from interlock.core.call import Args, ToolSpec
+from interlock.core.canonical import canonical, read_canonical
 from interlock.core.errors import ToolFailed
 from interlock.core.ports import ToolItem, ToolItemStore, ToolItemTransaction
 
@@ -146,7 +147,8 @@ class HistoryTransaction:
         self._transaction.delete(kind, record_id)
 
     def _describe_change(self, old: ToolItem | None, body: Mapping[str, object]) -> ItemChange:
-        diff = record_diff(old.body if old else {}, body)
+        stored = cast(Mapping[str, object], read_canonical(canonical(body)))  # its fields in the order of the old ones
+        diff = record_diff(old.body if old else {}, stored)
         return {
             "at": self.now,
             "action": "updated" if old else "created",
