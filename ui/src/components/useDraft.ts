@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { useEffect, useState } from "react";
 
 interface Draft<T> {
   etag: string;
@@ -16,6 +16,7 @@ export function useDraft<T>(current: T, etag: string) {
   const isOutdated = draft.etag !== etag;
   const load = (values: T, newEtag: string) => setDraft({ etag: newEtag, saved: values, values });
   if (isOutdated && !isDirty) load(current, etag);
+  useLeaveWarning(isDirty);
   return {
     values: draft.values,
     etag: draft.etag,
@@ -25,4 +26,14 @@ export function useDraft<T>(current: T, etag: string) {
     load,
     discard: () => load(current, etag),
   };
+}
+
+/** Has the browser ask before the page is closed. */
+export function useLeaveWarning(isEnabled: boolean): void {
+  useEffect(() => {
+    if (!isEnabled) return;
+    const ask = (event: BeforeUnloadEvent) => event.preventDefault();
+    addEventListener("beforeunload", ask);
+    return () => removeEventListener("beforeunload", ask);
+  }, [isEnabled]);
 }

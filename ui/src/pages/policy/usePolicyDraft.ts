@@ -1,5 +1,5 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { useEffect } from "react";
+import { useLeaveWarning } from "../../components/useDraft";
 import type { StoredPolicy } from "./queries";
 
 /** A text that is not in force, and its base. */
@@ -52,13 +52,4 @@ export function makePolicyDraft(
 ): PolicyDraft | null {
   const base = draft?.base ?? inForce;
   return text === base.text && base.version === inForce.version ? null : { text, base };
-}
-
-function useLeaveWarning(isEnabled: boolean): void {
-  useEffect(() => {
-    if (!isEnabled) return;
-    const ask = (event: BeforeUnloadEvent) => event.preventDefault();
-    addEventListener("beforeunload", ask);
-    return () => removeEventListener("beforeunload", ask);
-  }, [isEnabled]);
 }
