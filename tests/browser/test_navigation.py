@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from tests.browser.site import PASSWORD, READY, Site, Visit
 
-PAGES = ["/chat", "/inbox", "/history", "/statistics", "/agents", "/policy", "/settings"]
+PAGES = ["/chat", "/inbox", "/history", "/statistics", "/agents", "/content", "/okrs", "/policy", "/settings"]
 
 
 @pytest.mark.smoke

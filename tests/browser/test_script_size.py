@@ -35,7 +35,18 @@ def test_no_page_needs_more_than_150_kb_of_script(seeded: SeededSite, visitors: 
 
 
 def pages(seeded: SeededSite) -> dict[str, str]:
-    plain = ["/chat", "/inbox", "/history", "/statistics", "/agents", "/policy", "/settings", "/signin"]
+    plain = [
+        "/chat",
+        "/inbox",
+        "/history",
+        "/statistics",
+        "/agents",
+        "/content",
+        "/okrs",
+        "/policy",
+        "/settings",
+        "/signin",
+    ]
     ids = {f"/a/{{{name}}}": f"/a/{seeded.ids[name]}" for name in ("pending", "odd")}
     return {**{path: path for path in plain}, "/chat/{thread}": f"/chat/{seeded.thread}", **ids}
 

@@ -166,7 +166,7 @@ async def test_a_tool_that_was_taken_away_is_not_offered_to_the_next_call(make_h
     await there.put("boss", tools=["cms"])
     thread = await there.say("go")
     result = await there.result(thread)
-    assert result["error"].startswith("There is no tool 'okr_create_objective'. The tools are: cms_archive_post")
+    assert result["error"].startswith("There is no tool 'okr_create_objective'. The tools are: cms_archive_page")
     assert (await there.cards(), await there.objectives()) == ([], 0)
     assert CREATE not in {offer.name for offer in there.prompts[0].tools}
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from interlock.app.bootstrap import AppServices
+from interlock.chat.record_tools import read_history
 from interlock.chat.tool import Tool, ToolContext, ToolInvocation
 from interlock.chat.tools import okr
 from interlock.core.errors import CallWouldFail, ToolFailed
@@ -52,8 +53,8 @@ async def list_objectives(tools: Mapping[str, Tool], **args: object) -> dict[str
 
 def test_the_tools_are_those_of_the_contract(tools: Mapping[str, Tool]) -> None:  # R7
     assert set(tools) == {
-        *("okr_list_objectives", "okr_create_objective", "okr_update_objective"),
-        *("okr_create_key_result", "okr_update_key_result"),
+        *("okr_list_objectives", "okr_create_objective", "okr_update_objective", "okr_delete_objective"),
+        *("okr_create_key_result", "okr_update_key_result", "okr_delete_key_result"),
     }
 
 
@@ -69,8 +70,11 @@ async def test_objectives_are_listed_with_how_far_they_are(tools: Mapping[str, T
         "percent": 74,
     }
     assert every["O-4"]["key_results"][0]["percent"] == 100, "a target that was passed is reached"
+    assert every["O-1"]["key_results"][0]["percent"] == 99, "99.7 of 99.95 is not reached"
     assert list(await list_objectives(tools, quarter=NOW)) == ["O-1", "O-2", "O-3"]
     assert await list_objectives(tools, quarter="1999-Q1") == {}
+    assert list(await list_objectives(tools, quarter=NOW, status="at_risk")) == ["O-1"]
+    assert every["O-2"]["percent"] == 77, "the mean of 74 and 80"
 
 
 async def test_a_new_objective_is_for_the_current_quarter_unless_another_is_named(tools: Mapping[str, Tool]) -> None:
@@ -131,7 +135,47 @@ async def test_a_key_result_stays_with_its_objective(tools: Mapping[str, Tool]) 
         tools["okr_update_key_result"], "key", id="KR-1", current=5, objective_id="O-2", status="x", unit="y"
     )
     assert [result["id"] for result in (await list_objectives(tools))["O-1"]["key_results"]] == ["KR-1", "KR-2"]
-    assert (await list_objectives(tools))["O-1"]["key_results"][0]["unit"] == "%"
+    changed = (await list_objectives(tools))["O-1"]["key_results"][0]
+    assert (changed["unit"], changed["current"], "status" in changed) == ("y", 5, False)
+
+
+async def test_an_objective_is_deleted_with_its_key_results(
+    tools: Mapping[str, Tool], records: SqlToolItemStore
+) -> None:  # R7, R45
+    preview = await preview_lines(tools["okr_delete_objective"], id="O-1")
+    assert preview == [
+        f"Objective 'O-1', titled 'Workshops can rely on us', for {NOW}, with 2 key results:",
+        "- 'KR-1': 'Availability', 99.7 of 99.95 %",
+        "- 'KR-2': 'Changes rolled out in steps', 14 of 20",
+    ]
+    done = await run_tool(tools["okr_delete_objective"], "key", id="O-1")
+    assert done == {
+        "id": "O-1",
+        "title": "Workshops can rely on us",
+        "key_results": ["KR-1", "KR-2"],
+        "status": "deleted",
+    }
+    assert await run_tool(tools["okr_delete_objective"], "key", id="O-1") == done
+    assert [record.id for record in await records.list(okr.KEY_RESULT)] == ["KR-3", "KR-4", "KR-5", "KR-6"]
+    await run_tool(tools["okr_delete_key_result"], "two", id="KR-3")
+    assert [each["id"] for each in (await list_objectives(tools))["O-2"]["key_results"]] == ["KR-4"]
+
+
+async def test_an_objective_has_at_most_fifty_key_results(tools: Mapping[str, Tool]) -> None:  # R7
+    create = tools["okr_create_key_result"]
+    for number in range(okr.MAX_KEY_RESULTS - 1):
+        await run_tool(create, f"key{number}", objective_id="O-4", title="T", target=1)
+    with pytest.raises(ToolFailed, match="which is the limit"):
+        await run_tool(create, "one more", objective_id="O-4", title="T", target=1)
+
+
+async def test_progress_is_in_the_history_with_its_approval(
+    tools: Mapping[str, Tool], records: SqlToolItemStore
+) -> None:  # R65
+    await run_tool(tools["okr_update_key_result"], "approval-1", id="KR-4", current=110)
+    [change] = await read_history(records, okr.KEY_RESULT, "KR-4")
+    assert change["approval_id"] == "approval-1"
+    assert "-current: 96" in change["diff"].splitlines()
 
 
 @pytest.mark.parametrize(

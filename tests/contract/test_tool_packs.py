@@ -29,7 +29,16 @@ PACKS = {
     if hasattr(module, "read_tools") or hasattr(module, "write_tools")
 }
 CANDIDATES: tuple[object, ...] = (
-    *("text", "2026-Q4", "owner/name", "2026-11-15", "2026-11-15T10:00:00Z", "https://example.com/", "DEMO-12"),
+    *(
+        "text",
+        "2026-Q4",
+        "owner/name",
+        "2026-11-15",
+        "2026-11-15T10:00:00Z",
+        "https://example.com/",
+        "DEMO-12",
+        "team.jpg",
+    ),
     *(1, 0.5, True, ["text"], ["owner/name"], [1], {}, {"text": "text"}, None),
 )
 ODD_VALUES: tuple[object, ...] = (

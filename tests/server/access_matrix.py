@@ -358,6 +358,27 @@ async def _channel(_world: TwoWorkspaces, workspace: str, _: str) -> Target:
     return Target(CHANNEL if workspace == OURS else THEIR_CHANNEL)
 
 
+ITEMS: dict[str, Json] = {
+    "post": {"status": "draft", "body": ""},
+    "page": {"status": "draft", "sections": []},
+    "image": {"name": "x.jpg", "alt": ""},
+    "objective": {"description": "", "quarter": "2027-Q1", "status": "on_track"},
+    "key_result": {"objective_id": "O-0", "current": 0, "target": 1, "unit": ""},
+}
+
+
+def _item(kind: str) -> Maker:
+    """An item of a tool pack, whose id no other workspace has."""
+
+    async def make(two_workspaces: TwoWorkspaces, workspace: str, _: str) -> Target:
+        name = workspace_name(workspace)
+        body = {"title": name, **ITEMS[kind]}
+        await two_workspaces.services.store.records(workspace).change("", lambda shelf: shelf.put(kind, name, body))
+        return Target(name)
+
+    return make
+
+
 Maker = Callable[[TwoWorkspaces, str, str], Awaitable[Target]]
 MAKERS: dict[str, Maker] = {
     "/api/calls/{approval_id}/answer": _question,
@@ -377,6 +398,11 @@ MAKERS: dict[str, Maker] = {
     "/api/chat": _thread,
     "/api/grants/{": _grant,
     "/api/freeze/{": _freeze,
+    "/api/content/posts/{": _item("post"),
+    "/api/content/pages/{": _item("page"),
+    "/api/content/images/{": _item("image"),
+    "/api/objectives/{": _item("objective"),
+    "/api/key-results/{": _item("key_result"),
     "/api/grants": _seen_tool,
     "/api/agents/{": _agent,
     "/api/tools/{": _tool,

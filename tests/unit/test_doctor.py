@@ -308,7 +308,7 @@ def test_agents_are_shown_with_their_model_and_tools(config_folder: Path) -> Non
 def test_what_somebody_changed_is_what_is_shown(config_folder: Path) -> None:  # R9
     stored = AgentVersion("writer", 3, '{"tools":["okr"],"model":"demo:scripted"}', "ada", 0)
     found = [check.found for check in run_checks(config_folder, stored, agents={"writer": AgentSettings()})]
-    assert "writer (stored), demo:scripted, 5 tools" in found
+    assert "writer (stored), demo:scripted, 7 tools" in found
 
 
 def test_a_model_that_cannot_be_opened_says_what_to_do_and_no_key(config_folder: Path) -> None:

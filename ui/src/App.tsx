@@ -12,6 +12,8 @@ const QUERY_KEYS: [prefix: string, key: string][] = [
   ["policy_", "policy"],
   ["grant", "grants"],
   ["agent_", "agents"],
+  ["content_", "content"],
+  ["content_", "okrs"],
   ["user_", "users"],
   ["away_", "users"],
   ["key_", "keys"],
@@ -67,6 +69,10 @@ function followLedger(queries: QueryClient): () => void {
     else if (approval_id) {
       invalidate(...approvalKey(approval_id));
       refreshCounts();
+      if (kind === "succeeded") {
+        invalidate("content"); // the call may have changed it
+        invalidate("okrs");
+      }
     } else for (const [, key] of QUERY_KEYS.filter(([prefix]) => kind.startsWith(prefix))) invalidate(key);
   });
   const unwatch = live.watch(() => {

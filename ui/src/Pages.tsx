@@ -9,6 +9,8 @@ const ApprovalPage = lazy(() => import("./pages/ApprovalPage"));
 const History = lazy(() => import("./pages/history/History"));
 const Statistics = lazy(() => import("./pages/statistics/Statistics"));
 const Agents = lazy(() => import("./pages/agents/Agents"));
+const Content = lazy(() => import("./pages/content/Content"));
+const Okrs = lazy(() => import("./pages/okrs/Okrs"));
 const Policy = lazy(() => import("./pages/policy/Policy"));
 const Settings = lazy(() => import("./pages/settings/Settings"));
 const SignIn = lazy(() => import("./pages/signin/SignIn"));
@@ -31,6 +33,9 @@ export function Pages() {
                 <Route path="/history" component={History} />
                 <Route path="/statistics" component={Statistics} />
                 <Route path="/agents/:name?" component={Agents} />
+                <Route path="/content/:kind?" component={Content} />
+                <Route path="/content/:kind/:item" component={Content} />
+                <Route path="/okrs/:id?" component={Okrs} />
                 <Route path="/policy" component={Policy} />
                 <Route path="/settings/:tab?" component={Settings} />
                 <Route component={NotFound} />

@@ -20,6 +20,8 @@ export const NAV_PAGES: NavPage[] = [
   { to: "/history", name: "History", isAllowed: everybody },
   { to: "/statistics", name: "Statistics", isAllowed: everybody },
   { to: "/agents", name: "Agents", isAllowed: everybody },
+  { to: "/content", name: "Content", isAllowed: everybody },
+  { to: "/okrs", name: "OKRs", isAllowed: everybody },
   { to: "/policy", name: "Policy", isAllowed: isAdmin, deniedReason: "The policy is available to admins." },
   { to: "/settings", name: "Settings", isAllowed: everybody },
 ];

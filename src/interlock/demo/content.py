@@ -5,11 +5,22 @@ Apart from `demo/workspace.py`, since it loads without GraphQL.
 
 from __future__ import annotations
 
-from interlock.chat.tools.cms import IMAGE, PAGE, POST, CmsImage, CmsPage, CmsPost, CmsSection
+from interlock.chat.tools.cms import (
+    IMAGE,
+    PAGE,
+    POST,
+    CmsImage,
+    CmsPage,
+    CmsPost,
+    CmsSection,
+    SiteView,
+    count_views,
+)
 from interlock.chat.tools.okr import KEY_RESULT, OBJECTIVE, KeyResult, Objective, quarter_name
 from interlock.core.ports import ToolItemStore, ToolItemTransaction
 
-QUARTER_MILLISECONDS = 91 * 24 * 60 * 60 * 1000
+DAY_MILLISECONDS = 24 * 60 * 60 * 1000
+QUARTER_MILLISECONDS = 91 * DAY_MILLISECONDS
 
 POSTS: dict[str, CmsPost] = {
     "hello-world": {
@@ -66,6 +77,7 @@ POSTS: dict[str, CmsPost] = {
 PAGES: dict[str, CmsPage] = {
     "home": {
         "title": "Bookings for small workshops",
+        "status": "published",
         "sections": [
             CmsSection(
                 id="welcome",
@@ -85,6 +97,7 @@ PAGES: dict[str, CmsPage] = {
     },
     "about": {
         "title": "About",
+        "status": "published",
         "sections": [
             CmsSection(
                 id="story",
@@ -110,6 +123,7 @@ PAGES: dict[str, CmsPage] = {
     },
     "pricing": {
         "title": "Pricing",
+        "status": "published",
         "sections": [
             CmsSection(id="free", heading="Free", body="Ten bookings a month, one calendar, waiting lists."),
             CmsSection(id="workshop", heading="Workshop", body="19 EUR a month: as many bookings as you can take."),
@@ -120,6 +134,7 @@ PAGES: dict[str, CmsPage] = {
     },
     "contact": {
         "title": "Contact",
+        "status": "published",
         "sections": [
             CmsSection(
                 id="write", heading="Write to us", body="hello@larkspur.example: we answer within a working day."
@@ -129,6 +144,7 @@ PAGES: dict[str, CmsPage] = {
     },
     "imprint": {
         "title": "Imprint",
+        "status": "published",
         "sections": [
             CmsSection(
                 id="company", heading="Company", body="Larkspur Bookings, a company that was made up for a demo."
@@ -141,12 +157,26 @@ PAGES: dict[str, CmsPage] = {
 }
 
 IMAGES: dict[str, CmsImage] = {
-    "img-1": {"name": "workbench.jpg", "alt": "The workbench at our office"},
-    "img-2": {"name": "waiting-list.png", "alt": "A waiting list with three names"},
-    "img-3": {"name": "riverside-pottery.jpg", "alt": "Ines at the wheel"},
-    "img-4": {"name": "calendar.png", "alt": "A calendar with three courses"},
-    "img-5": {"name": "team.jpg", "alt": "The team on the pier"},
-    "img-6": {"name": "old-logo.svg", "alt": "Our logo until 2023"},
+    "img-1": {"name": "workbench.jpg", "alt": "The workbench at our office", "url": ""},
+    "img-2": {"name": "waiting-list.png", "alt": "A waiting list with three names", "url": ""},
+    "img-3": {"name": "riverside-pottery.jpg", "alt": "Ines at the wheel", "url": ""},
+    "img-4": {"name": "calendar.png", "alt": "A calendar with three courses", "url": ""},
+    "img-5": {"name": "team.jpg", "alt": "The team on the pier", "url": ""},
+    "img-6": {"name": "old-logo.svg", "alt": "Our logo until 2023", "url": ""},
+}
+
+
+# Views by path, and how many days ago the last one was: nobody looks at the imprint and the old newsletter.
+VIEWS = {
+    "/home": (18_240, 0),
+    "/pricing": (6_310, 0),
+    "/about": (1_204, 1),
+    "/contact": (977, 3),
+    "/imprint": (41, 214),
+    "/posts/spring-release": (2_480, 2),
+    "/posts/riverside-pottery": (1_066, 6),
+    "/posts/how-we-handle-outages": (845, 19),
+    "/posts/old-newsletter": (58, 301),
 }
 
 
@@ -207,4 +237,7 @@ def _put(transaction: ToolItemTransaction) -> bool:
     ):
         for record_id, thing in things.items():
             transaction.put(kind, record_id, thing)
+    now = transaction.now
+    views = [SiteView(path, count, now - days * DAY_MILLISECONDS) for path, (count, days) in VIEWS.items()]
+    count_views(transaction, views)
     return True

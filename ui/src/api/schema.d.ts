@@ -2222,6 +2222,282 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/content/posts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Posts without their bodies
+         * @description Posts without their bodies.
+         */
+        get: operations["get_api_content_posts"];
+        put?: never;
+        /**
+         * Create a post; a draft unless its status says otherwise
+         * @description Create a post; a draft unless its status says otherwise.
+         */
+        post: operations["post_api_content_posts"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/content/posts/{slug}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One post with its history
+         * @description One post with its history. The ETag is that of its content.
+         */
+        get: operations["get_api_content_posts_slug"];
+        /**
+         * Change a post
+         * @description Change a post. With If-Match, a change that somebody else made meanwhile is not overwritten: 409 `stale`.
+         */
+        put: operations["put_api_content_posts_slug"];
+        post?: never;
+        /**
+         * Delete a post with its history and its views; this cannot be undone
+         * @description Delete a post with its history and its views; this cannot be undone.
+         */
+        delete: operations["delete_api_content_posts_slug"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/content/pages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Pages without their sections
+         * @description Pages without their sections.
+         */
+        get: operations["get_api_content_pages"];
+        put?: never;
+        /**
+         * Create a page; a draft unless its status says otherwise
+         * @description Create a page; a draft unless its status says otherwise.
+         */
+        post: operations["post_api_content_pages"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/content/pages/{slug}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One page with its sections and its history
+         * @description One page with its sections and its history. The ETag is that of its content.
+         */
+        get: operations["get_api_content_pages_slug"];
+        /**
+         * Change a page with its sections
+         * @description Change a page with its sections. With If-Match, somebody else's change is not overwritten: 409 `stale`.
+         */
+        put: operations["put_api_content_pages_slug"];
+        post?: never;
+        /**
+         * Delete a page with its sections, its history and its views; this cannot be undone
+         * @description Delete a page with its sections, its history and its views; this cannot be undone.
+         */
+        delete: operations["delete_api_content_pages_slug"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/content/images": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Images, and the posts and pages that show them
+         * @description Images, and the posts and pages that show them.
+         */
+        get: operations["get_api_content_images"];
+        put?: never;
+        /**
+         * Add an image
+         * @description Add an image: its file name, what it shows, and where the file is.
+         */
+        post: operations["post_api_content_images"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/content/images/{image_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One image with its history
+         * @description One image with its history. The ETag is that of its content.
+         */
+        get: operations["get_api_content_images_image_id"];
+        /**
+         * Change what an image is said to show, or where its file is
+         * @description Change what an image is said to show, or where its file is. With If-Match: 409 `stale` if it was changed.
+         */
+        put: operations["put_api_content_images_image_id"];
+        post?: never;
+        /**
+         * Delete an image with its history; this cannot be undone
+         * @description Delete an image with its history; this cannot be undone.
+         */
+        delete: operations["delete_api_content_images_image_id"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/content/views": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Report views of the site, for example once an hour from its access log
+         * @description Report views of the site, for example once an hour from its access log. A time in the future counts as now.
+         */
+        post: operations["post_api_content_views"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/objectives": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Objectives with their key results and progress
+         * @description Objectives with their key results and progress.
+         */
+        get: operations["get_api_objectives"];
+        put?: never;
+        /**
+         * Create an objective
+         * @description Create an objective.
+         */
+        post: operations["post_api_objectives"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/objectives/{objective_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One objective with its key results and its history
+         * @description One objective with its key results and its history. The ETag is that of its content.
+         */
+        get: operations["get_api_objectives_objective_id"];
+        /**
+         * Change an objective
+         * @description Change an objective. With If-Match, somebody else's change is not overwritten: 409 `stale`.
+         */
+        put: operations["put_api_objectives_objective_id"];
+        post?: never;
+        /**
+         * Delete an objective with its key results and their history; this cannot be undone
+         * @description Delete an objective with its key results and their history; this cannot be undone.
+         */
+        delete: operations["delete_api_objectives_objective_id"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/objectives/{objective_id}/key-results": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Add a key result to an objective, which can have 50
+         * @description Add a key result to an objective, which can have 50.
+         */
+        post: operations["post_api_objectives_objective_id_key_results"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/key-results/{key_result_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One key result; its history is that of its objective
+         * @description One key result; its history is that of its objective.
+         */
+        get: operations["get_api_key_results_key_result_id"];
+        /**
+         * Change a key result, such as how far it is
+         * @description Change a key result, such as how far it is. With If-Match: 409 `stale` if it was changed meanwhile.
+         */
+        put: operations["put_api_key_results_key_result_id"];
+        post?: never;
+        /**
+         * Delete a key result with its history; this cannot be undone
+         * @description Delete a key result with its history; this cannot be undone.
+         */
+        delete: operations["delete_api_key_results_key_result_id"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/audit": {
         parameters: {
             query?: never;
@@ -3629,6 +3905,14 @@ export interface components {
             /** @description The fencing number of the start or claim; a request with an older one is refused. */
             fence: number;
         };
+        /**
+         * CountedViews
+         * @description `unknown` are the paths that lead to no post and no page; their views are not counted.
+         */
+        CountedViews: {
+            counted: number;
+            unknown: string[];
+        };
         /** CreatedGrant */
         CreatedGrant: {
             id: string;
@@ -3778,6 +4062,11 @@ export interface components {
             /** @description The person or agent; `policy`, or `interlock` for a timer. */
             by: string;
             to: components["schemas"]["PeopleJson"];
+        };
+        /** DeletedItem */
+        DeletedItem: {
+            id: string;
+            deleted_at: string;
         };
         /**
          * DeletedAgent
@@ -4283,6 +4572,45 @@ export interface components {
             /** @description The cursor of the next page; null on the last page. */
             next?: string | null;
         };
+        /**
+         * ImageBody
+         * @description What an image shows, and where its file is; the file itself is not stored here, and the URL not fetched.
+         */
+        ImageBody: {
+            alt: string;
+            /** @default  */
+            url: string;
+        };
+        /** ImageDetails */
+        ImageDetails: {
+            id: string;
+            name: string;
+            alt: string;
+            url: string;
+            used_in: string[];
+            updated_at: string;
+            etag: string;
+            history: components["schemas"]["ItemChangeJson"][];
+        };
+        /**
+         * ImageInfo
+         * @description `used_in` are the posts and pages that show it.
+         */
+        ImageInfo: {
+            id: string;
+            name: string;
+            alt: string;
+            url: string;
+            used_in: string[];
+            updated_at: string;
+        };
+        /** ImageList */
+        ImageList: {
+            /** @description The items of this page. */
+            items: components["schemas"]["ImageInfo"][];
+            /** @description The cursor of the next page; null on the last page. */
+            next?: string | null;
+        };
         /** InboxCheckpoint */
         InboxCheckpoint: {
             checkpoint: {
@@ -4408,6 +4736,20 @@ export interface components {
          */
         InboxThreads: components["schemas"]["InboxThread"][];
         /**
+         * ItemChangeJson
+         * @description One change: by `person`, or by the tool call that `approval_id` names. A long `diff` is cut.
+         */
+        ItemChangeJson: {
+            /** @description The time. */
+            at: string;
+            /** @enum {string} */
+            action: "created" | "updated";
+            person: string | null;
+            /** @description The id of the approval. */
+            approval_id: string | null;
+            diff: string;
+        };
+        /**
          * KeyBody
          * @description A key for a person belongs to the `user`, or to the person of the key's own name, who is added if missing.
          *
@@ -4472,6 +4814,44 @@ export interface components {
             items: components["schemas"]["KeyInfo"][];
             /** @description The cursor of the next page; null on the last page. */
             next?: string | null;
+        };
+        /**
+         * KeyResultBody
+         * @description A whole key result: how far it is, how far it should get, and what is counted.
+         */
+        KeyResultBody: {
+            title: string;
+            /** @default 0 */
+            current: number;
+            target: number;
+            /** @default  */
+            unit: string;
+        };
+        /** KeyResultDetails */
+        KeyResultDetails: {
+            id: string;
+            title: string;
+            current: number;
+            target: number;
+            unit: string;
+            percent: number | null;
+            updated_at: string;
+            etag: string;
+            objective_id: string;
+        };
+        /**
+         * KeyResultInfo
+         * @description `percent` is the progress, at most 100; null if the target is 0. `etag` is for If-Match.
+         */
+        KeyResultInfo: {
+            id: string;
+            title: string;
+            current: number;
+            target: number;
+            unit: string;
+            percent: number | null;
+            updated_at: string;
+            etag: string;
         };
         /**
          * LedgerEntryJson
@@ -4586,6 +4966,59 @@ export interface components {
             id: string;
             name: string;
         };
+        /**
+         * NewImageBody
+         * @description The site shows the image at `/images/NAME`.
+         */
+        NewImageBody: {
+            alt: string;
+            /** @default  */
+            url: string;
+            name: string;
+        };
+        /**
+         * NewObjectiveBody
+         * @description Without a quarter, it is for the current one.
+         */
+        NewObjectiveBody: {
+            title: string;
+            /** @default  */
+            description: string;
+            /** @default  */
+            quarter: string;
+            /**
+             * @description The current status.
+             * @default on_track
+             * @enum {string}
+             */
+            status: "on_track" | "at_risk" | "off_track" | "achieved" | "dropped";
+        };
+        /** NewPageBody */
+        NewPageBody: {
+            title: string;
+            /**
+             * @description The current status.
+             * @default draft
+             * @enum {string}
+             */
+            status: "draft" | "published" | "archived";
+            /** @default [] */
+            sections: components["schemas"]["SectionBody"][];
+            slug: string;
+        };
+        /** NewPostBody */
+        NewPostBody: {
+            title: string;
+            /**
+             * @description The current status.
+             * @default draft
+             * @enum {string}
+             */
+            status: "draft" | "published" | "archived";
+            /** @default  */
+            body: string;
+            slug: string;
+        };
         /** NewUserBody */
         NewUserBody: {
             /** @enum {string} */
@@ -4594,6 +5027,82 @@ export interface components {
             /** @default  */
             email: string;
             name: string;
+        };
+        /**
+         * ObjectiveBody
+         * @description A whole objective. A quarter is written as `2027-Q1`.
+         */
+        ObjectiveBody: {
+            title: string;
+            description: string;
+            quarter: string;
+            /**
+             * @description The current status.
+             * @enum {string}
+             */
+            status: "on_track" | "at_risk" | "off_track" | "achieved" | "dropped";
+        };
+        /**
+         * ObjectiveChangeJson
+         * @description `item` is the id of the objective or of the key result that was changed.
+         */
+        ObjectiveChangeJson: {
+            /** @description The time. */
+            at: string;
+            /** @enum {string} */
+            action: "created" | "updated";
+            person: string | null;
+            /** @description The id of the approval. */
+            approval_id: string | null;
+            diff: string;
+            item: string;
+        };
+        /**
+         * ObjectiveDetails
+         * @description With the newest 100 changes of the objective and its key results.
+         */
+        ObjectiveDetails: {
+            id: string;
+            title: string;
+            description: string;
+            quarter: string;
+            /**
+             * @description The current status.
+             * @enum {string}
+             */
+            status: "on_track" | "at_risk" | "off_track" | "achieved" | "dropped";
+            percent: number | null;
+            key_results: components["schemas"]["KeyResultInfo"][];
+            updated_at: string;
+            etag: string;
+            history: components["schemas"]["ObjectiveChangeJson"][];
+        };
+        /**
+         * ObjectiveInfo
+         * @description `percent` is the mean of its key results; null without any.
+         */
+        ObjectiveInfo: {
+            id: string;
+            title: string;
+            description: string;
+            quarter: string;
+            /**
+             * @description The current status.
+             * @enum {string}
+             */
+            status: "on_track" | "at_risk" | "off_track" | "achieved" | "dropped";
+            percent: number | null;
+            key_results: components["schemas"]["KeyResultInfo"][];
+            updated_at: string;
+        };
+        /** ObjectiveList */
+        ObjectiveList: {
+            /** @description The items of this page. */
+            items: components["schemas"]["ObjectiveInfo"][];
+            /** @description The cursor of the next page; null on the last page. */
+            next?: string | null;
+            /** @description The quarters that have objectives, the latest first. */
+            quarters: string[];
         };
         /** OpenQuestion */
         OpenQuestion: {
@@ -4703,6 +5212,71 @@ export interface components {
              * @default
              */
             expires_in: string;
+        };
+        /**
+         * PageBody
+         * @description A whole page: its sections in their order, each with an id of its own.
+         */
+        PageBody: {
+            title: string;
+            /**
+             * @description The current status.
+             * @enum {string}
+             */
+            status: "draft" | "published" | "archived";
+            sections: components["schemas"]["SectionBody"][];
+        };
+        /** PageDetails */
+        PageDetails: {
+            slug: string;
+            title: string;
+            /**
+             * @description The current status.
+             * @enum {string}
+             */
+            status: "draft" | "published" | "archived";
+            section_count: number;
+            views: number;
+            last_viewed_at: string | null;
+            updated_at: string;
+            sections: components["schemas"]["SectionInfo"][];
+            etag: string;
+            history: components["schemas"]["ItemChangeJson"][];
+        };
+        /**
+         * PageInfo
+         * @description `views` and `last_viewed_at` are what the site has reported; null if nothing yet.
+         */
+        PageInfo: {
+            slug: string;
+            title: string;
+            /**
+             * @description The current status.
+             * @enum {string}
+             */
+            status: "draft" | "published" | "archived";
+            section_count: number;
+            views: number;
+            last_viewed_at: string | null;
+            updated_at: string;
+        };
+        /** PageList */
+        PageList: {
+            /** @description The items of this page. */
+            items: components["schemas"]["PageInfo"][];
+            /** @description The cursor of the next page; null on the last page. */
+            next?: string | null;
+        };
+        /** PathViewsBody */
+        PathViewsBody: {
+            path: string;
+            /** @default 1 */
+            count: number;
+            /**
+             * @description The last view; now by default.
+             * @default
+             */
+            last_at: string;
         };
         /**
          * PauseBody
@@ -4959,6 +5533,60 @@ export interface components {
             /** @description The cursor of the next page; null on the last page. */
             next?: string | null;
             stale?: components["schemas"]["StalePolicyFile"] | null;
+        };
+        /**
+         * PostBody
+         * @description A whole post: `body` is Markdown.
+         */
+        PostBody: {
+            title: string;
+            /**
+             * @description The current status.
+             * @enum {string}
+             */
+            status: "draft" | "published" | "archived";
+            body: string;
+        };
+        /** PostDetails */
+        PostDetails: {
+            slug: string;
+            title: string;
+            /**
+             * @description The current status.
+             * @enum {string}
+             */
+            status: "draft" | "published" | "archived";
+            words: number;
+            views: number;
+            last_viewed_at: string | null;
+            updated_at: string;
+            body: string;
+            etag: string;
+            history: components["schemas"]["ItemChangeJson"][];
+        };
+        /**
+         * PostInfo
+         * @description `views` and `last_viewed_at` are what the site has reported; null if nothing yet.
+         */
+        PostInfo: {
+            slug: string;
+            title: string;
+            /**
+             * @description The current status.
+             * @enum {string}
+             */
+            status: "draft" | "published" | "archived";
+            words: number;
+            views: number;
+            last_viewed_at: string | null;
+            updated_at: string;
+        };
+        /** PostList */
+        PostList: {
+            /** @description The items of this page. */
+            items: components["schemas"]["PostInfo"][];
+            /** @description The cursor of the next page; null on the last page. */
+            next?: string | null;
         };
         /**
          * ProposalBody
@@ -5326,6 +5954,18 @@ export interface components {
             /** @description The name of the program that holds the run. */
             runner: string;
         };
+        /** SectionBody */
+        SectionBody: {
+            id: string;
+            heading: string;
+            body: string;
+        };
+        /** SectionInfo */
+        SectionInfo: {
+            id: string;
+            heading: string;
+            body: string;
+        };
         /**
          * ShadowRule
          * @description What a rule in shadow mode would have done; `in_force` is false if it is gone or enforced now.
@@ -5403,6 +6043,13 @@ export interface components {
             via: string;
             /** @description The path that the page opens after signing in. */
             next: string;
+        };
+        /**
+         * SiteViewsBody
+         * @description Views since the last report, by path: `/about` is the page, `/posts/hello` the post. At most 500 paths.
+         */
+        SiteViewsBody: {
+            views: components["schemas"]["PathViewsBody"][];
         };
         /** SkippedTool */
         SkippedTool: {
@@ -16335,6 +16982,2106 @@ export interface operations {
             };
             /** @description Unprocessable Entity */
             422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+        };
+    };
+    get_api_content_posts: {
+        parameters: {
+            query?: {
+                /** @description A part of the name, title or text. */
+                q?: string;
+                /** @description `next` of the previous page. */
+                cursor?: string;
+                limit?: number;
+                status?: "" | "draft" | "published" | "archived";
+                /** @description Only what nobody has viewed since this time (RFC 3339). */
+                not_viewed_since?: string;
+                sort?: "name" | "updated" | "viewed";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PostList"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+        };
+    };
+    post_api_content_posts: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "slug": "waiting-lists",
+                 *       "title": "Waiting lists",
+                 *       "body": "They are **here**."
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewPostBody"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PostDetails"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+        };
+    };
+    get_api_content_posts_slug: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                slug: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PostDetails"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+        };
+    };
+    put_api_content_posts_slug: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                slug: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "title": "Waiting lists",
+                 *       "status": "draft",
+                 *       "body": "They are **here**."
+                 *     }
+                 */
+                "application/json": components["schemas"]["PostBody"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PostDetails"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+        };
+    };
+    delete_api_content_posts_slug: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                slug: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeletedItem"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+        };
+    };
+    get_api_content_pages: {
+        parameters: {
+            query?: {
+                /** @description A part of the name, title or text. */
+                q?: string;
+                /** @description `next` of the previous page. */
+                cursor?: string;
+                limit?: number;
+                status?: "" | "draft" | "published" | "archived";
+                /** @description Only what nobody has viewed since this time (RFC 3339). */
+                not_viewed_since?: string;
+                sort?: "name" | "updated" | "viewed";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageList"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+        };
+    };
+    post_api_content_pages: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "slug": "about",
+                 *       "title": "About"
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewPageBody"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageDetails"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+        };
+    };
+    get_api_content_pages_slug: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                slug: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageDetails"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+        };
+    };
+    put_api_content_pages_slug: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                slug: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "title": "About",
+                 *       "status": "published",
+                 *       "sections": [
+                 *         {
+                 *           "id": "team",
+                 *           "heading": "The team",
+                 *           "body": "We are nine."
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["PageBody"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageDetails"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+        };
+    };
+    delete_api_content_pages_slug: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                slug: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeletedItem"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+        };
+    };
+    get_api_content_images: {
+        parameters: {
+            query?: {
+                /** @description A part of the name, title or text. */
+                q?: string;
+                /** @description `next` of the previous page. */
+                cursor?: string;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImageList"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+        };
+    };
+    post_api_content_images: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "team.jpg",
+                 *       "alt": "The team on the pier"
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewImageBody"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImageDetails"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+        };
+    };
+    get_api_content_images_image_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                image_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImageDetails"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+        };
+    };
+    put_api_content_images_image_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                image_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "alt": "The team on the pier",
+                 *       "url": ""
+                 *     }
+                 */
+                "application/json": components["schemas"]["ImageBody"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImageDetails"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+        };
+    };
+    delete_api_content_images_image_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                image_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeletedItem"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+        };
+    };
+    post_api_content_views: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "views": [
+                 *         {
+                 *           "path": "/about",
+                 *           "count": 12,
+                 *           "last_at": "2027-03-01T18:00:00Z"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["SiteViewsBody"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CountedViews"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+        };
+    };
+    get_api_objectives: {
+        parameters: {
+            query?: {
+                /** @description A part of the name, title or text. */
+                q?: string;
+                /** @description `next` of the previous page. */
+                cursor?: string;
+                limit?: number;
+                quarter?: string;
+                status?: ("on_track" | "at_risk" | "off_track" | "achieved" | "dropped") | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ObjectiveList"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+        };
+    };
+    post_api_objectives: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "title": "Courses stay full",
+                 *       "quarter": "2027-Q1"
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewObjectiveBody"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ObjectiveDetails"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+        };
+    };
+    get_api_objectives_objective_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                objective_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ObjectiveDetails"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+        };
+    };
+    put_api_objectives_objective_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                objective_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "title": "Courses stay full",
+                 *       "description": "",
+                 *       "quarter": "2027-Q1",
+                 *       "status": "on_track"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ObjectiveBody"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ObjectiveDetails"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+        };
+    };
+    delete_api_objectives_objective_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                objective_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeletedItem"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+        };
+    };
+    post_api_objectives_objective_id_key_results: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A key of your choice. For a day, a retry with the same key and body is not executed again: it gets the stored response. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                objective_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "title": "Places filled again",
+                 *       "current": 12,
+                 *       "target": 30,
+                 *       "unit": "%"
+                 *     }
+                 */
+                "application/json": components["schemas"]["KeyResultBody"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeyResultDetails"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+        };
+    };
+    get_api_key_results_key_result_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                key_result_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeyResultDetails"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+        };
+    };
+    put_api_key_results_key_result_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                key_result_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "title": "Places filled again",
+                 *       "current": 12,
+                 *       "target": 30,
+                 *       "unit": "%"
+                 *     }
+                 */
+                "application/json": components["schemas"]["KeyResultBody"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeyResultDetails"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+        };
+    };
+    delete_api_key_results_key_result_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                key_result_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeletedItem"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Conflict */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

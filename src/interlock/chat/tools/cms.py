@@ -1,4 +1,10 @@
-"""CMS tool pack: posts, images, pages and their sections, stored in Interlock's own database."""
+"""CMS tool pack: posts, images, pages and their sections, stored in Interlock's own database.
+
+What a site shows is public at once and cannot be taken back, so publishing counts as destructive: its card is high
+risk. Views are counted in records of their own, so that a visitor does not change what an editor is editing.
+
+It is long because each tool is a definition, a sentence, a change and a preview, and they are read together.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +12,13 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TypedDict, cast
+from typing import Literal, NamedTuple, TypedDict, cast, get_args
 
 from interlock.chat.record_tools import (
     find_in_transaction,
     find_record,
     missing_record,
+    new_id,
     quote_names,
     read_tool,
     record_diff,
@@ -21,14 +28,42 @@ from interlock.chat.record_tools import (
 )
 from interlock.chat.tool import Tool, ToolContext, object_schema
 from interlock.core.call import Args, ToolSpec
+from interlock.core.errors import InvalidRequest, ToolFailed
 from interlock.core.ports import ToolItem, ToolItemStore, ToolItemTransaction
 from interlock.presenters.text import pluralize
+from interlock.runtime.durations import optional_rfc3339, parse_time
+from interlock.runtime.offload import offload
 
-POST, PAGE, IMAGE = "post", "page", "image"
+POST, PAGE, IMAGE, COUNT = "post", "page", "image", "cms_count"
+KINDS = frozenset({POST, PAGE, IMAGE})
+IMAGE_PREFIX = "img"
+TYPICAL_SIZE = 1_000  # characters of a post or page, to estimate work on many of them
+HOME = "home"  # the page that is also at "/"
 POSTS, PAGES, IMAGES = "cms_list_posts", "cms_list_pages", "cms_list_images"
+LIST_TOOLS = {POST: POSTS, PAGE: PAGES, IMAGE: IMAGES}
+ContentStatus = Literal["draft", "published", "archived"]
+MAX_TITLE, MAX_BODY, MAX_SECTION, MAX_SECTIONS, MAX_ALT, MAX_URL = 300, 100_000, 20_000, 50, 1_000, 2_000
+SLUG_PATTERN = "^[a-z0-9]+(-[a-z0-9]+)*$"  # of what is created: it is a part of addresses
+FILE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9]+)+$"
+URL_PATTERN = '^(https://[^\\s<>"]+)?$'
+DATE_PATTERN = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"
 SLUG = {"type": "string", "minLength": 1, "maxLength": 200}
+NEW_SLUG = {**SLUG, "pattern": SLUG_PATTERN, "description": "Lower-case letters, digits and hyphens: about-us."}
 SLUGS = {"type": "array", "items": SLUG, "minItems": 1, "maxItems": 50, "uniqueItems": True}
-STATUS = {"type": "string", "enum": ["draft", "published", "archived"]}
+STATUS = {"type": "string", "enum": list(get_args(ContentStatus))}
+SINCE = {"type": "string", "pattern": DATE_PATTERN, "description": "A date such as 2026-08-01, in UTC."}
+TITLE = {"type": "string", "minLength": 1, "maxLength": MAX_TITLE}
+BODY = {"type": "string", "maxLength": MAX_BODY, "description": "Markdown."}
+SECTION_BODY = {"type": "string", "maxLength": MAX_SECTION, "description": "Markdown."}
+POSITION = {"type": "integer", "minimum": 1, "maximum": MAX_SECTIONS, "description": "1 is the top of the page."}
+FILE = {"type": "string", "maxLength": 200, "pattern": FILE_PATTERN, "description": "The file name: team.jpg."}
+ALT = {"type": "string", "maxLength": MAX_ALT, "description": "What it shows, for people who cannot see it."}
+URL = {
+    "type": "string",
+    "maxLength": MAX_URL,
+    "pattern": URL_PATTERN,
+    "description": "Where the file is, https only. It is not fetched.",
+}
 CONFIRMED = {"type": "boolean", "description": "Set it once the user has said yes; it counts only together with that."}
 _LINK = re.compile(r"\]\((/[^)\s#?]*)")  # of Markdown, within the same site
 
@@ -47,42 +82,138 @@ class CmsSection(TypedDict):
 
 class CmsPage(TypedDict):
     title: str
+    status: str
     sections: list[CmsSection]
 
 
 class CmsImage(TypedDict):
     name: str
     alt: str
+    url: str
+
+
+class CmsViews(NamedTuple):
+    """How often a post or page was viewed, and when last, in milliseconds; None if never since views are counted."""
+
+    views: int = 0
+    last_viewed_at: int | None = None
+
+
+NO_VIEWS = CmsViews()
+ContentLine = Callable[[ToolItem], Mapping[str, object]]
+ChangeSections = Callable[[ToolItem, Args], CmsPage]
 
 
 def read_tools(context: ToolContext) -> Sequence[Tool]:
     one = object_schema("slug", slug=SLUG)
+    some = object_schema(status=STATUS, not_viewed_since=SINCE)
+    unused = "`not_viewed_since` leaves those that nobody has viewed since that date, and that are older."
     add = partial(read_tool, context.records)
     return (
-        add(POSTS, "Lists the posts, those of one status or all.", _list_posts, object_schema(status=STATUS)),
+        add(POSTS, f"Lists the posts with status and views. {unused}", _list_posts, some),
         add("cms_read_post", "Reads one post.", _read_post, one),
-        add(PAGES, "Lists the pages.", _list_pages),
+        add(PAGES, f"Lists the pages with status and views. {unused}", _list_pages, some),
         add("cms_read_page", "Reads one page with all its sections.", _read_page, one),
         add(IMAGES, "Lists the images, and where they are used.", _list_images),
     )
 
 
 def write_tools(context: ToolContext) -> Sequence[Tool]:
-    return (*_post_tools(partial(write_tool, context.records)), *_page_tools(partial(write_tool, context.records)))
+    add = partial(write_tool, context.records, KINDS)
+    return (
+        *_post_tools(add),
+        *_new_page_tools(add),
+        *_section_tools(add),
+        *_status_tools(add),
+        *_image_tools(add),
+        *_page_tools(add),
+    )
 
 
 def _post_tools(add: Callable[..., Tool]) -> Sequence[Tool]:
-    post, image = object_schema("slug", slug=SLUG), object_schema("id", id=SLUG)
-    publish = ToolSpec("cms_publish_post", "write", schema=post, describe="Publish post {slug!r}")
-    archive = ToolSpec(
-        "cms_archive_post", "write", schema=post, describe="Archive post {slug!r}: it is then no longer on the site"
-    )
+    post = object_schema("slug", slug=SLUG)
+    new = object_schema("slug title body", slug=NEW_SLUG, title=TITLE, body=BODY)
+    changed = {**object_schema("slug", slug=SLUG, title=TITLE, body=BODY), "minProperties": 2}
+    create = ToolSpec("cms_create_post", "write", schema=new, describe="Create post {slug!r} as a draft: {title!r}")
+    update = ToolSpec("cms_update_post", "write", schema=changed, describe=_describe_post_update)
     delete = _deletion_spec("cms_delete_post", post, "Permanently delete post {slug!r}? This cannot be undone.")
+    return (
+        add(create, "Creates a post as a draft, which is not on the site yet.", _create_post, _show_new_post),
+        add(update, "Changes the title or the body of a post.", _update_post, _show_post_update),
+        add(delete, "Deletes a post for ever.", _delete_post, _show_post),
+    )
+
+
+def _new_page_tools(add: Callable[..., Tool]) -> Sequence[Tool]:
+    new, changed = (object_schema("slug title", slug=slug, title=TITLE) for slug in (NEW_SLUG, SLUG))
+    create = ToolSpec("cms_create_page", "write", schema=new, describe="Create page {slug!r} as a draft: {title!r}")
+    update = ToolSpec("cms_update_page", "write", schema=changed, describe="Rename page {slug!r} to {title!r}")
+    return (
+        add(create, "Creates a page without sections as a draft.", _create_page, _show_new_page),
+        add(update, "Changes the title of a page.", _update_page, _show_page_update),
+    )
+
+
+def _section_tools(add: Callable[..., Tool]) -> Sequence[Tool]:
+    parts = {"page": SLUG, "section": SLUG, "heading": TITLE, "body": SECTION_BODY}
+    new = object_schema("page section heading body", **{**parts, "section": NEW_SLUG}, position=POSITION)
+    changed = {**object_schema("page section", **parts), "minProperties": 3}
+    moved = object_schema("page section position", page=SLUG, section=SLUG, position=POSITION)
+    move = "Move section {section!r} of page {page!r} to position {position}"
+    return (
+        add(
+            ToolSpec("cms_create_section", "write", schema=new, describe=_describe_new_section),
+            "Adds a section to a page, at its end unless a position is given; `section` is its new id.",
+            _create_section,
+            _show_new_section,
+        ),
+        add(
+            ToolSpec("cms_update_section", "write", schema=changed, describe=_describe_section_update),
+            "Changes the heading or the body of a section; `section` is its id.",
+            _update_section,
+            _show_section_update,
+        ),
+        add(
+            ToolSpec("cms_move_section", "write", schema=moved, describe=move),
+            "Moves a section to another position of its page.",
+            _move_section,
+            _show_section_move,
+        ),
+    )
+
+
+def _status_tools(add: Callable[..., Tool]) -> Sequence[Tool]:
+    made = []
+    for kind in (POST, PAGE):
+        one = object_schema("slug", slug=SLUG)
+        publish = f"Publish {kind} {{slug!r}}: everybody can read it at once"
+        archive = f"Archive {kind} {{slug!r}}: it is then no longer on the site"
+        made += [
+            add(
+                ToolSpec(f"cms_publish_{kind}", "destructive", schema=one, describe=publish),
+                f"Publishes a {kind}: everybody can read it then.",
+                partial(_set_status, kind, "published"),
+                partial(_show_status, kind, "published"),
+            ),
+            add(
+                ToolSpec(f"cms_archive_{kind}", "write", schema=one, describe=archive),
+                f"Takes a {kind} off the site and keeps it.",
+                partial(_set_status, kind, "archived"),
+                partial(_show_status, kind, "archived"),
+            ),
+        ]
+    return made
+
+
+def _image_tools(add: Callable[..., Tool]) -> Sequence[Tool]:
+    image, new = object_schema("id", id=SLUG), object_schema("name alt", name=FILE, alt=ALT, url=URL)
+    changed = {**object_schema("id", id=SLUG, alt=ALT, url=URL), "minProperties": 2}
+    create = ToolSpec("cms_create_image", "write", schema=new, describe="Add image {name!r}, showing {alt!r}")
+    update = ToolSpec("cms_update_image", "write", schema=changed, describe=_describe_image_update)
     remove = _deletion_spec("cms_delete_image", image, "Permanently delete image {id!r}? This cannot be undone.")
     return (
-        add(publish, "Publishes a post: everybody can read it then.", _publish, _show_publish),
-        add(archive, "Takes a post off the site and keeps it.", _archive, _show_archive),
-        add(delete, "Deletes a post for ever.", _delete_post, _show_post),
+        add(create, "Adds an image: its file name, what it shows, where it is.", _create_image, _show_new_image),
+        add(update, "Changes what an image is said to show, or where its file is.", _update_image, _show_image_update),
         add(remove, "Deletes an image for ever.", _delete_image, _show_image),
     )
 
@@ -141,68 +272,228 @@ def _describe_delete_sections(args: Args) -> str:
     )
 
 
+def _describe_post_update(args: Args) -> str:
+    return f"Update post {args['slug']!r}: {_describe_changes(args)}"
+
+
+def _describe_image_update(args: Args) -> str:
+    return f"Update image {args['id']!r}: {_describe_changes(args)}"
+
+
+def _describe_section_update(args: Args) -> str:
+    return f"Update section {args['section']!r} of page {args['page']!r}: {_describe_changes(args)}"
+
+
+def _describe_new_section(args: Args) -> str:
+    where = f" at position {args['position']}" if args.get("position") else ""
+    return f"Add section {args['section']!r}, headed {args['heading']!r}, to page {args['page']!r}{where}"
+
+
+def _describe_changes(args: Args) -> str:
+    """Say which fields change, short ones with their value; the preview has the texts."""
+    changes = [f"{name} to {args[name]!r}" for name in ("title", "heading", "alt", "url") if name in args]
+    return ", ".join([*changes, *(["a new body"] if "body" in args else [])])
+
+
 # Reads
 
 
 async def _list_posts(records: ToolItemStore, args: Args) -> object:
-    wanted = args.get("status")
-    lines = [_post_line(record) for record in await records.list(POST)]
-    return {"posts": [line for line in lines if wanted in (None, line["status"])]}
+    return {"posts": await _list_lines(records, POST, args, post_line)}
+
+
+async def _list_pages(records: ToolItemStore, args: Args) -> object:
+    return {"pages": await _list_lines(records, PAGE, args, page_line)}
+
+
+async def _list_lines(records: ToolItemStore, kind: str, args: Args, line: ContentLine) -> list[Mapping[str, object]]:
+    views, status = await list_views(records, kind), args.get("status")
+    limit = _parse_date(args["not_viewed_since"]) if args.get("not_viewed_since") else None
+    found = [(record, views.get(record.id, NO_VIEWS)) for record in await records.list(kind)]
+    return [
+        {**line(record), **views_json(seen)}
+        for record, seen in found
+        if (limit is None or is_unused(record, seen, limit)) and status in (None, item_status(record))
+    ]
+
+
+def _parse_date(date: object) -> int:
+    try:
+        return parse_time(f"{date}T00:00:00Z")
+    except InvalidRequest:
+        raise ToolFailed(f"There is no date {date!r}. Write it as 2026-08-01.") from None
+
+
+def is_unused(record: ToolItem, seen: CmsViews, since: int) -> bool:
+    """Whether nobody viewed it since then. One without views that was changed since may just be new."""
+    return (record.at if seen.last_viewed_at is None else seen.last_viewed_at) < since
 
 
 async def _read_post(records: ToolItemStore, args: Args) -> object:
     record = await find_record(records, POST, text_argument(args, "slug"), POSTS)
-    return {"slug": record.id, **record.body}
-
-
-async def _list_pages(records: ToolItemStore, _: Args) -> object:
-    return {"pages": [_page_line(record) for record in await records.list(PAGE)]}
+    return {"slug": record.id, **record.body, **views_json(await read_views(records, POST, record.id))}
 
 
 async def _read_page(records: ToolItemStore, args: Args) -> object:
     record = await find_record(records, PAGE, text_argument(args, "slug"), PAGES)
-    return {"slug": record.id, **record.body}
+    return {"slug": record.id, **read_page(record), **views_json(await read_views(records, PAGE, record.id))}
 
 
 async def _list_images(records: ToolItemStore, _: Args) -> object:
-    links = await _links(records)
-    images = [(record, cast(CmsImage, record.body)) for record in await records.list(IMAGE)]
-    return {"images": [{"id": record.id, **image, "used_in": links.get(_file(image), [])} for record, image in images]}
+    links = await find_links(records)
+    images = [(record, read_image(record)) for record in await records.list(IMAGE)]
+    return {
+        "images": [{"id": record.id, **image, "used_in": links.get(image_path(image), [])} for record, image in images]
+    }
 
 
 # Writes
 
 
-def _publish(transaction: ToolItemTransaction, args: Args) -> object:
-    return _set_status(transaction, args, "published")
+def _create_post(transaction: ToolItemTransaction, args: Args) -> object:
+    slug = _check_free(transaction, POST, text_argument(args, "slug"))
+    transaction.put(POST, slug, _new_post(args))
+    return {"slug": slug, **_new_post(args)}
 
 
-def _archive(transaction: ToolItemTransaction, args: Args) -> object:
-    return _set_status(transaction, args, "archived")
+def _new_post(args: Args) -> CmsPost:
+    return {"title": text_argument(args, "title"), "status": "draft", "body": text_argument(args, "body")}
 
 
-def _set_status(transaction: ToolItemTransaction, args: Args, status: str) -> object:
+def _update_post(transaction: ToolItemTransaction, args: Args) -> object:
     record = find_in_transaction(transaction, POST, text_argument(args, "slug"), POSTS)
-    transaction.put(POST, record.id, {**record.body, "status": status})
-    return {"slug": record.id, "title": record.body["title"], "status": status, "before": record.body["status"]}
+    new = _with_changes(record.body, args, "title", "body")
+    transaction.put(POST, record.id, new)
+    return {"slug": record.id, **new}
+
+
+def _create_page(transaction: ToolItemTransaction, args: Args) -> object:
+    slug = _check_free(transaction, PAGE, text_argument(args, "slug"))
+    transaction.put(PAGE, slug, _new_page(args))
+    return {"slug": slug, **_new_page(args)}
+
+
+def _new_page(args: Args) -> CmsPage:
+    return {"title": text_argument(args, "title"), "status": "draft", "sections": []}
+
+
+def _update_page(transaction: ToolItemTransaction, args: Args) -> object:
+    record = find_in_transaction(transaction, PAGE, text_argument(args, "slug"), PAGES)
+    transaction.put(PAGE, record.id, _with_changes(read_page(record), args, "title"))
+    return {"slug": record.id, "title": args["title"], "before": record.body["title"]}
+
+
+def _check_free(transaction: ToolItemTransaction, kind: str, record_id: str) -> str:
+    if transaction.get(kind, record_id) is not None:
+        raise _taken(kind, record_id)
+    return record_id
+
+
+def _taken(kind: str, record_id: str) -> ToolFailed:
+    return ToolFailed(f"There is already a {kind} {record_id!r}. Choose another slug, or use cms_update_{kind}.")
+
+
+def _with_changes(body: Mapping[str, object], args: Args, *names: str) -> dict[str, object]:
+    return {**body, **{name: args[name] for name in names if name in args}}
+
+
+def _create_section(transaction: ToolItemTransaction, args: Args) -> object:
+    return _put_sections(transaction, args, _with_new_section)
+
+
+def _update_section(transaction: ToolItemTransaction, args: Args) -> object:
+    return _put_sections(transaction, args, _with_changed_section)
+
+
+def _move_section(transaction: ToolItemTransaction, args: Args) -> object:
+    return _put_sections(transaction, args, _with_moved_section)
+
+
+def _put_sections(transaction: ToolItemTransaction, args: Args, change: ChangeSections) -> object:
+    record = find_in_transaction(transaction, PAGE, text_argument(args, "page"), PAGES)
+    page = change(record, args)
+    transaction.put(PAGE, record.id, page)
+    return {"page": record.id, "title": page["title"], "sections": [section["id"] for section in page["sections"]]}
+
+
+def _with_new_section(record: ToolItem, args: Args) -> CmsPage:
+    page, section_id = read_page(record), text_argument(args, "section")
+    if any(section["id"] == section_id for section in page["sections"]):
+        raise ToolFailed(f"Page {record.id!r} already has a section {section_id!r}. Use cms_update_section.")
+    if len(page["sections"]) >= MAX_SECTIONS:
+        raise ToolFailed(f"Page {record.id!r} has {MAX_SECTIONS} sections already, which is the limit.")
+    new = CmsSection(id=section_id, heading=text_argument(args, "heading"), body=text_argument(args, "body"))
+    return _with_section_at(page, new, cast(int, args.get("position") or MAX_SECTIONS))
+
+
+def _with_changed_section(record: ToolItem, args: Args) -> CmsPage:
+    [old] = _sections(record, [text_argument(args, "section")])
+    new = cast(CmsSection, _with_changes(old, args, "heading", "body"))
+    page = read_page(record)
+    return {**page, "sections": [new if section is old else section for section in page["sections"]]}
+
+
+def _with_moved_section(record: ToolItem, args: Args) -> CmsPage:
+    [moved] = _sections(record, [text_argument(args, "section")])
+    page = read_page(record)
+    others: list[CmsSection] = [section for section in page["sections"] if section is not moved]
+    return _with_section_at({**page, "sections": others}, moved, cast(int, args["position"]))
+
+
+def _with_section_at(page: CmsPage, section: CmsSection, position: int) -> CmsPage:
+    sections = [*page["sections"][: position - 1], section, *page["sections"][position - 1 :]]
+    return {**page, "sections": sections}
+
+
+def _set_status(kind: str, status: str, transaction: ToolItemTransaction, args: Args) -> object:
+    record = find_in_transaction(transaction, kind, text_argument(args, "slug"), LIST_TOOLS[kind])
+    transaction.put(kind, record.id, _with_status(record, kind, status))
+    return {"slug": record.id, "title": record.body["title"], "status": status, "before": item_status(record)}
+
+
+def _with_status(record: ToolItem, kind: str, status: str) -> Mapping[str, object]:
+    return {**(read_page(record) if kind == PAGE else record.body), "status": status}
+
+
+def _create_image(transaction: ToolItemTransaction, args: Args) -> object:
+    image_id = new_id(transaction, COUNT, IMAGE, IMAGE_PREFIX)
+    transaction.put(IMAGE, image_id, _new_image(args))
+    return {"id": image_id, **_new_image(args)}
+
+
+def _new_image(args: Args) -> CmsImage:
+    return {"name": text_argument(args, "name"), "alt": text_argument(args, "alt"), "url": str(args.get("url") or "")}
+
+
+def _update_image(transaction: ToolItemTransaction, args: Args) -> object:
+    record = find_in_transaction(transaction, IMAGE, text_argument(args, "id"), IMAGES)
+    new = _with_changes(read_image(record), args, "alt", "url")
+    transaction.put(IMAGE, record.id, new)
+    return {"id": record.id, **new}
 
 
 def _delete_post(transaction: ToolItemTransaction, args: Args) -> object:
     record = find_in_transaction(transaction, POST, text_argument(args, "slug"), POSTS)
-    transaction.delete(POST, record.id)
-    return {**_post_line(record), "status": "deleted"}
+    delete_content(transaction, POST, record.id)
+    return {**post_line(record), "status": "deleted"}
 
 
 def _delete_image(transaction: ToolItemTransaction, args: Args) -> object:
     record = find_in_transaction(transaction, IMAGE, text_argument(args, "id"), IMAGES)
-    transaction.delete(IMAGE, record.id)
+    delete_content(transaction, IMAGE, record.id)
     return {"id": record.id, "name": record.body["name"], "status": "deleted"}
 
 
 def _delete_page(transaction: ToolItemTransaction, args: Args) -> object:
     record = find_in_transaction(transaction, PAGE, text_argument(args, "slug"), PAGES)
-    transaction.delete(PAGE, record.id)
-    return {**_page_line(record), "status": "deleted"}
+    delete_content(transaction, PAGE, record.id)
+    return {**page_line(record), "status": "deleted"}
+
+
+def delete_content(transaction: ToolItemTransaction, kind: str, record_id: str) -> None:
+    """Delete an item and its views."""
+    transaction.delete(kind, record_id)
+    transaction.delete(_views_kind(kind), record_id)
 
 
 def _delete_pages(transaction: ToolItemTransaction, args: Args) -> object:
@@ -220,26 +511,75 @@ def _delete_sections(transaction: ToolItemTransaction, args: Args) -> object:
 def _remove_sections(transaction: ToolItemTransaction, args: Args, ids: Sequence[str]) -> object:
     record = find_in_transaction(transaction, PAGE, text_argument(args, "page"), PAGES)
     gone = _sections(record, ids)
-    left = [section for section in cast(CmsPage, record.body)["sections"] if section["id"] not in ids]
-    transaction.put(PAGE, record.id, {**record.body, "sections": left})
+    page = read_page(record)
+    left = [section for section in page["sections"] if section["id"] not in ids]
+    transaction.put(PAGE, record.id, {**page, "sections": left})
     deleted = [{"id": section["id"], "heading": section["heading"]} for section in gone]
-    return {"page": record.id, "title": record.body["title"], "deleted": deleted, "sections": len(left)}
+    return {"page": record.id, "title": page["title"], "deleted": deleted, "sections": len(left)}
 
 
 # Previews
 
 
-async def _show_publish(records: ToolItemStore, args: Args) -> str:
-    return await _show_status(records, args, "published")
+async def _show_new_post(records: ToolItemStore, args: Args) -> str:
+    return await _show_new(records, POST, args, _new_post(args))
 
 
-async def _show_archive(records: ToolItemStore, args: Args) -> str:
-    return await _show_status(records, args, "archived")
+async def _show_new_page(records: ToolItemStore, args: Args) -> str:
+    return await _show_new(records, PAGE, args, _new_page(args))
 
 
-async def _show_status(records: ToolItemStore, args: Args, status: str) -> str:
+async def _show_new(records: ToolItemStore, kind: str, args: Args, body: Mapping[str, object]) -> str:
+    if await records.get(kind, text_argument(args, "slug")) is not None:
+        raise _taken(kind, text_argument(args, "slug"))
+    return record_diff({}, body)
+
+
+async def _show_new_image(_: ToolItemStore, args: Args) -> str:
+    return record_diff({}, _new_image(args))
+
+
+async def _show_post_update(records: ToolItemStore, args: Args) -> str:
     record = await find_record(records, POST, text_argument(args, "slug"), POSTS)
-    line = _post_line(record)
+    return _visible_at_once(record, record_diff(record.body, _with_changes(record.body, args, "title", "body")))
+
+
+async def _show_page_update(records: ToolItemStore, args: Args) -> str:
+    record = await find_record(records, PAGE, text_argument(args, "slug"), PAGES)
+    page = read_page(record)
+    return _visible_at_once(record, record_diff(page, _with_changes(page, args, "title")))
+
+
+async def _show_image_update(records: ToolItemStore, args: Args) -> str:
+    image = read_image(await find_record(records, IMAGE, text_argument(args, "id"), IMAGES))
+    return record_diff(image, _with_changes(image, args, "alt", "url"))
+
+
+async def _show_new_section(records: ToolItemStore, args: Args) -> str:
+    return await _show_sections_change(records, args, _with_new_section)
+
+
+async def _show_section_update(records: ToolItemStore, args: Args) -> str:
+    return await _show_sections_change(records, args, _with_changed_section)
+
+
+async def _show_section_move(records: ToolItemStore, args: Args) -> str:
+    return await _show_sections_change(records, args, _with_moved_section)
+
+
+async def _show_sections_change(records: ToolItemStore, args: Args, change: ChangeSections) -> str:
+    record = await find_record(records, PAGE, text_argument(args, "page"), PAGES)
+    return _visible_at_once(record, record_diff(read_page(record), change(record, args)))
+
+
+def _visible_at_once(record: ToolItem, diff: str) -> str:
+    """Say that a change of what is published needs no publishing."""
+    return f"It is published: visitors see the change at once.\n{diff}" if item_status(record) == "published" else diff
+
+
+async def _show_status(kind: str, status: str, records: ToolItemStore, args: Args) -> str:
+    record = await find_record(records, kind, text_argument(args, "slug"), LIST_TOOLS[kind])
+    line = post_line(record) if kind == POST else page_line(record)
     return record_diff(line, {**line, "status": status})
 
 
@@ -247,13 +587,14 @@ async def _show_post(records: ToolItemStore, args: Args) -> str:
     record = await find_record(records, POST, text_argument(args, "slug"), POSTS)
     post = cast(CmsPost, record.body)
     what = f"Post {record.id!r}, titled {post['title']!r}, {post['status']}, {_word_count(post['body'])}."
-    return f"{what}\n{_inbound_links_text(await _links(records), f'/posts/{record.id}', _record_label(POST, record))}"
+    links = await find_links(records)
+    return f"{what}\n{_inbound_links_text(links, item_path(POST, record.id), _record_label(POST, record))}"
 
 
 async def _show_image(records: ToolItemStore, args: Args) -> str:
     record = await find_record(records, IMAGE, text_argument(args, "id"), IMAGES)
-    image = cast(CmsImage, record.body)
-    places = (await _links(records)).get(_file(image), [])
+    image = read_image(record)
+    places = (await find_links(records)).get(image_path(image), [])
     what = f"Image {record.id!r}, file {image['name']!r}, showing {image['alt']!r}."
     return f"{what}\n{f'Used in {_row(places)}: it would be missing there.' if places else 'Used nowhere.'}"
 
@@ -264,7 +605,7 @@ async def _show_page(records: ToolItemStore, args: Args) -> str:
 
 async def _show_pages(records: ToolItemStore, args: Args) -> str:
     pages = [await find_record(records, PAGE, slug, PAGES) for slug in text_arguments(args, "slugs")]
-    links = await _links(records)
+    links = await find_links(records)
     return "\n\n".join(_page_preview(record, links) for record in pages)
 
 
@@ -283,7 +624,7 @@ def _page_preview(record: ToolItem, links: Mapping[str, list[str]]) -> str:
     page = cast(CmsPage, record.body)
     sections = page["sections"]
     size = f"{pluralize(len(sections), 'section', 'sections')}, {_word_count(*(each['body'] for each in sections))}"
-    linked = _inbound_links_text(links, f"/{record.id}", _record_label(PAGE, record))
+    linked = _inbound_links_text(links, item_path(PAGE, record.id), _record_label(PAGE, record))
     return "\n".join([f"Page {record.id!r}, titled {page['title']!r}, {size}:", *map(_line, sections), linked])
 
 
@@ -299,14 +640,29 @@ def _inbound_links_text(links: Mapping[str, list[str]], path: str, own: str) -> 
 # Records
 
 
-def _post_line(record: ToolItem) -> dict[str, object]:
+def item_status(record: ToolItem) -> str:
+    """Return the status of a post or page; pages of older versions have none and are on the site."""
+    return str(record.body.get("status", "published"))
+
+
+def read_page(record: ToolItem) -> CmsPage:
+    page = cast(CmsPage, record.body)
+    return {"title": page["title"], "status": item_status(record), "sections": page["sections"]}
+
+
+def read_image(record: ToolItem) -> CmsImage:
+    image = cast(CmsImage, record.body)
+    return {"name": image["name"], "alt": image["alt"], "url": str(record.body.get("url", ""))}
+
+
+def post_line(record: ToolItem) -> Mapping[str, object]:
     post = cast(CmsPost, record.body)
     return {"slug": record.id, "title": post["title"], "status": post["status"], "words": len(post["body"].split())}
 
 
-def _page_line(record: ToolItem) -> dict[str, object]:
-    page = cast(CmsPage, record.body)
-    return {"slug": record.id, "title": page["title"], "sections": len(page["sections"])}
+def page_line(record: ToolItem) -> Mapping[str, object]:
+    page = read_page(record)
+    return {"slug": record.id, "title": page["title"], "status": page["status"], "sections": len(page["sections"])}
 
 
 def _sections(record: ToolItem, ids: Sequence[str]) -> list[CmsSection]:
@@ -317,13 +673,18 @@ def _sections(record: ToolItem, ids: Sequence[str]) -> list[CmsSection]:
     return [known[section_id] for section_id in ids]
 
 
-async def _links(records: ToolItemStore) -> Mapping[str, list[str]]:
+async def find_links(records: ToolItemStore) -> Mapping[str, list[str]]:
     """Return the posts and pages that link to each path of the site, or show the image there."""
+    posts, pages = await records.list(POST), await records.list(PAGE)
+    return await offload((len(posts) + len(pages)) * TYPICAL_SIZE, lambda: _collect_links(posts, pages))
+
+
+def _collect_links(posts: Sequence[ToolItem], pages: Sequence[ToolItem]) -> Mapping[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
-    for record in await records.list(POST):
+    for record in posts:
         for path in sorted(set(_LINK.findall(cast(CmsPost, record.body)["body"]))):
             found[path].append(_record_label(POST, record))
-    for record in await records.list(PAGE):
+    for record in pages:
         whole = "\n".join(section["body"] for section in cast(CmsPage, record.body)["sections"])
         for path in sorted(set(_LINK.findall(whole))):
             found[path].append(_record_label(PAGE, record))
@@ -334,7 +695,12 @@ def _record_label(kind: str, record: ToolItem) -> str:
     return f"{kind} {record.id!r}"
 
 
-def _file(image: CmsImage) -> str:
+def item_path(kind: str, slug: str) -> str:
+    """Return the path of a post or page on the site."""
+    return f"/posts/{slug}" if kind == POST else f"/{slug}"
+
+
+def image_path(image: CmsImage) -> str:
     return f"/images/{image['name']}"
 
 
@@ -344,3 +710,48 @@ def _row(places: Sequence[str]) -> str:
 
 def _word_count(*bodies: str) -> str:
     return pluralize(sum(len(body.split()) for body in bodies), "word", "words")
+
+
+# Views
+
+
+class SiteView(NamedTuple):
+    """Views of one path of the site, and the time of the last one in milliseconds."""
+
+    path: str
+    views: int
+    last_at: int
+
+
+def count_views(transaction: ToolItemTransaction, views: Sequence[SiteView]) -> list[str]:
+    """Add views to their posts and pages; return the paths that lead to none. Times in the future count as now."""
+    unknown = []
+    for view in views:
+        kind, slug = (POST, view.path[7:]) if view.path.startswith("/posts/") else (PAGE, view.path[1:] or HOME)
+        if transaction.get(kind, slug) is None:
+            unknown.append(view.path)
+            continue
+        seen = _views(transaction.get(_views_kind(kind), slug))
+        last = max(seen.last_viewed_at or 0, min(view.last_at, transaction.now))
+        transaction.put(_views_kind(kind), slug, CmsViews(seen.views + view.views, last)._asdict())
+    return unknown
+
+
+async def read_views(records: ToolItemStore, kind: str, record_id: str) -> CmsViews:
+    return _views(await records.get(_views_kind(kind), record_id))
+
+
+async def list_views(records: ToolItemStore, kind: str) -> Mapping[str, CmsViews]:
+    return {record.id: _views(record) for record in await records.list(_views_kind(kind))}
+
+
+def views_json(seen: CmsViews) -> Mapping[str, object]:
+    return {"views": seen.views, "last_viewed_at": optional_rfc3339(seen.last_viewed_at)}
+
+
+def _views(record: ToolItem | None) -> CmsViews:
+    return NO_VIEWS if record is None else CmsViews(**cast(dict[str, int], record.body))
+
+
+def _views_kind(kind: str) -> str:
+    return f"{kind}_views"

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import TypedDict, cast
+from typing import Literal, TypedDict, cast, get_args
 
 from interlock.chat.record_tools import (
     find_in_transaction,
     find_record,
+    new_id,
     read_tool,
     record_diff,
     text_argument,
@@ -18,19 +19,26 @@ from interlock.chat.record_tools import (
 )
 from interlock.chat.tool import Tool, ToolContext, object_schema
 from interlock.core.call import Args, ToolSpec
+from interlock.core.errors import ToolFailed
 from interlock.core.ports import ToolItem, ToolItemStore, ToolItemTransaction
+from interlock.presenters.text import pluralize
 
 OBJECTIVE, KEY_RESULT, COUNT = "objective", "key_result", "okr_count"
+KINDS = frozenset({OBJECTIVE, KEY_RESULT})
 PREFIXES = {OBJECTIVE: "O", KEY_RESULT: "KR"}
-CHANGEABLE = ("title", "description", "status", "current", "target")
+CHANGEABLE = ("title", "description", "quarter", "status", "current", "target", "unit")
 LIST_TOOL = "okr_list_objectives"
-TITLE = {"type": "string", "minLength": 1, "maxLength": 300}
+ObjectiveStatus = Literal["on_track", "at_risk", "off_track", "achieved", "dropped"]
+MAX_TITLE, MAX_DESCRIPTION, MAX_UNIT, MAX_NUMBER = 300, 5_000, 30, 1e15
+MAX_KEY_RESULTS = 50  # of one objective
+QUARTER_PATTERN = "^[0-9]{4}-Q[1-4]$"
+TITLE = {"type": "string", "minLength": 1, "maxLength": MAX_TITLE}
 ID = {"type": "string", "minLength": 1, "maxLength": 50}
-DESCRIPTION = {"type": "string", "maxLength": 5_000}
-QUARTER = {"type": "string", "pattern": "^[0-9]{4}-Q[1-4]$", "description": "Such as 2026-Q4."}
-STATUS = {"type": "string", "enum": ["on_track", "at_risk", "off_track", "achieved", "dropped"]}
-NUMBER = {"type": "number", "minimum": -1e15, "maximum": 1e15}
-UNIT = {"type": "string", "maxLength": 30, "description": "What is counted, such as %, EUR or customers."}
+DESCRIPTION = {"type": "string", "maxLength": MAX_DESCRIPTION}
+QUARTER = {"type": "string", "pattern": QUARTER_PATTERN, "description": "Such as 2026-Q4."}
+STATUS = {"type": "string", "enum": list(get_args(ObjectiveStatus))}
+NUMBER = {"type": "number", "minimum": -MAX_NUMBER, "maximum": MAX_NUMBER}
+UNIT = {"type": "string", "maxLength": MAX_UNIT, "description": "What is counted, such as %, EUR or customers."}
 
 
 class Objective(TypedDict):
@@ -49,50 +57,69 @@ class KeyResult(TypedDict):
 
 
 def read_tools(context: ToolContext) -> Sequence[Tool]:
-    about = "Lists the objectives with their key results, those of one quarter or all."
-    return (read_tool(context.records, LIST_TOOL, about, _list_objectives, object_schema(quarter=QUARTER)),)
+    about = "Lists the objectives with their key results and progress, those of one quarter or status, or all."
+    return (
+        read_tool(context.records, LIST_TOOL, about, _list_objectives, object_schema(quarter=QUARTER, status=STATUS)),
+    )
 
 
 def write_tools(context: ToolContext) -> Sequence[Tool]:
-    add = partial(write_tool, context.records)
-    objective = object_schema("title", title=TITLE, description=DESCRIPTION, quarter=QUARTER)
-    key_result = object_schema("objective_id title target", objective_id=ID, title=TITLE, target=NUMBER, unit=UNIT)
-    new_objective = object_schema("id", id=ID, title=TITLE, description=DESCRIPTION, status=STATUS)
-    new_key_result = object_schema("id", id=ID, title=TITLE, current=NUMBER, target=NUMBER)
+    add = partial(write_tool, context.records, KINDS)
+    return (*_objective_tools(add), *_key_result_tools(add))
+
+
+def _objective_tools(add: Callable[..., Tool]) -> Sequence[Tool]:
+    new = object_schema("title", title=TITLE, description=DESCRIPTION, quarter=QUARTER)
+    changed = object_schema("id", id=ID, title=TITLE, description=DESCRIPTION, quarter=QUARTER, status=STATUS)
+    deleted = "Permanently delete objective {id!r} with its key results? This cannot be undone."
     return (
         add(
-            ToolSpec("okr_create_objective", "write", schema=objective, describe=_describe_objective),
+            ToolSpec("okr_create_objective", "write", schema=new, describe=_describe_objective),
             "Creates an objective, for the current quarter unless another is named.",
             _create_objective,
             _show_objective,
         ),
         add(
             ToolSpec(
-                "okr_update_objective",
-                "write",
-                schema=_require_change(new_objective),
-                describe=_describe_objective_update,
+                "okr_update_objective", "write", schema=_require_change(changed), describe=_describe_objective_update
             ),
             "Changes what is given of an objective, such as its status.",
             _update_objective,
             _show_objective_update,
         ),
         add(
-            ToolSpec("okr_create_key_result", "write", schema=key_result, describe=_describe_key_result),
+            ToolSpec("okr_delete_objective", "destructive", schema=object_schema("id", id=ID), describe=deleted),
+            "Deletes an objective and all its key results for ever.",
+            _delete_objective,
+            _show_objective_deletion,
+        ),
+    )
+
+
+def _key_result_tools(add: Callable[..., Tool]) -> Sequence[Tool]:
+    new = object_schema("objective_id title target", objective_id=ID, title=TITLE, target=NUMBER, unit=UNIT)
+    changed = object_schema("id", id=ID, title=TITLE, current=NUMBER, target=NUMBER, unit=UNIT)
+    deleted = "Permanently delete key result {id!r}? This cannot be undone."
+    return (
+        add(
+            ToolSpec("okr_create_key_result", "write", schema=new, describe=_describe_key_result),
             "Adds a key result to an objective; it begins at 0.",
             _create_key_result,
             _show_key_result,
         ),
         add(
             ToolSpec(
-                "okr_update_key_result",
-                "write",
-                schema=_require_change(new_key_result),
-                describe=_describe_key_result_update,
+                "okr_update_key_result", "write", schema=_require_change(changed), describe=_describe_key_result_update
             ),
             "Changes what is given of a key result, such as how far it is.",
             _update_key_result,
             _show_key_result_update,
+        ),
+        add(
+            ToolSpec("okr_delete_key_result", "destructive", schema=object_schema("id", id=ID), describe=deleted),
+            "Deletes a key result for ever.",
+            _delete_key_result,
+            _show_key_result_deletion,
         ),
     )
 
@@ -134,38 +161,58 @@ def _describe_changes(args: Args) -> str:
 
 
 async def _list_objectives(records: ToolItemStore, args: Args) -> object:
-    wanted = args.get("quarter")
-    results: dict[str, list[ToolItem]] = defaultdict(list)
-    for record in _sort_by_id(await records.list(KEY_RESULT)):
+    quarter, status = args.get("quarter"), args.get("status")
+    results = group_key_results(await records.list(KEY_RESULT))
+    found = [objective_json(record, results[record.id]) for record in sort_by_id(await records.list(OBJECTIVE))]
+    return {
+        "objectives": [
+            each for each in found if quarter in (None, each["quarter"]) and status in (None, each["status"])
+        ]
+    }
+
+
+def group_key_results(records: Sequence[ToolItem]) -> defaultdict[str, list[ToolItem]]:
+    """Return the key results by the id of their objective."""
+    results: defaultdict[str, list[ToolItem]] = defaultdict(list)
+    for record in sort_by_id(records):
         results[cast(KeyResult, record.body)["objective_id"]].append(record)
-    found = [_objective_json(record, results[record.id]) for record in _sort_by_id(await records.list(OBJECTIVE))]
-    return {"objectives": [each for each in found if wanted in (None, each["quarter"])]}
+    return results
 
 
-def _sort_by_id(records: Sequence[ToolItem]) -> Sequence[ToolItem]:
+def sort_by_id(records: Sequence[ToolItem]) -> Sequence[ToolItem]:
     return sorted(records, key=lambda record: (len(record.id), record.id))  # O-2 before O-10
 
 
-def _objective_json(record: ToolItem, results: Sequence[ToolItem]) -> dict[str, object]:
-    return {"id": record.id, **record.body, "key_results": [_key_result_json(result) for result in results]}
+def objective_json(record: ToolItem, results: Sequence[ToolItem]) -> dict[str, object]:
+    """Return an objective with its key results; its progress is their mean."""
+    shown = [key_result_json(result) for result in results]
+    known = [cast(int, each["percent"]) for each in shown if each["percent"] is not None]
+    percent = round(sum(known) / len(known)) if known else None
+    return {"id": record.id, **record.body, "percent": percent, "key_results": shown}
 
 
-def _key_result_json(record: ToolItem) -> dict[str, object]:
+def key_result_json(record: ToolItem) -> dict[str, object]:
     body = {name: value for name, value in record.body.items() if name != "objective_id"}
     return {"id": record.id, **body, "percent": _percent(cast(KeyResult, record.body))}
 
 
 def _percent(result: KeyResult) -> int | None:
-    """Return the progress in percent, at most 100; None if the target is 0."""
-    return round(min(100, max(0, 100 * result["current"] / result["target"]))) if result["target"] else None
+    """Return the progress in percent, at most 100 and below it until the target is reached; None if that is 0."""
+    if not result["target"]:
+        return None
+    reached = min(100, max(0, 100 * result["current"] / result["target"]))
+    return 100 if reached >= 100 else min(99, round(reached))
 
 
 # Writes
 
 
 def _create_objective(transaction: ToolItemTransaction, args: Args) -> object:
-    objective = _new_objective(args, quarter_name(transaction.now))
-    record_id = _new_id(transaction, OBJECTIVE)
+    return add_objective(transaction, _new_objective(args, quarter_name(transaction.now)))
+
+
+def add_objective(transaction: ToolItemTransaction, objective: Objective) -> Mapping[str, object]:
+    record_id = new_id(transaction, COUNT, OBJECTIVE, PREFIXES[OBJECTIVE])
     transaction.put(OBJECTIVE, record_id, objective)
     return {"id": record_id, **objective}
 
@@ -175,15 +222,50 @@ def _update_objective(transaction: ToolItemTransaction, args: Args) -> object:
 
 
 def _create_key_result(transaction: ToolItemTransaction, args: Args) -> object:
-    find_in_transaction(transaction, OBJECTIVE, text_argument(args, "objective_id"), LIST_TOOL)
-    result = _new_key_result(args)
-    record_id = _new_id(transaction, KEY_RESULT)
+    objective = find_in_transaction(transaction, OBJECTIVE, text_argument(args, "objective_id"), LIST_TOOL)
+    if not has_room(transaction, objective.id):
+        raise ToolFailed(f"Objective {objective.id!r} has {MAX_KEY_RESULTS} key results already, which is the limit.")
+    return add_key_result(transaction, _new_key_result(args))
+
+
+def has_room(transaction: ToolItemTransaction, objective_id: str) -> bool:
+    """Whether the objective can have another key result."""
+    return len(_results_of(transaction.list(KEY_RESULT), objective_id)) < MAX_KEY_RESULTS
+
+
+def add_key_result(transaction: ToolItemTransaction, result: KeyResult) -> Mapping[str, object]:
+    record_id = new_id(transaction, COUNT, KEY_RESULT, PREFIXES[KEY_RESULT])
     transaction.put(KEY_RESULT, record_id, result)
     return {"id": record_id, **result}
 
 
 def _update_key_result(transaction: ToolItemTransaction, args: Args) -> object:
     return _update(transaction, KEY_RESULT, args)
+
+
+def _delete_objective(transaction: ToolItemTransaction, args: Args) -> object:
+    record = find_in_transaction(transaction, OBJECTIVE, text_argument(args, "id"), LIST_TOOL)
+    deleted = delete_objective(transaction, record.id)
+    return {"id": record.id, "title": record.body["title"], "key_results": deleted, "status": "deleted"}
+
+
+def delete_objective(transaction: ToolItemTransaction, objective_id: str) -> list[str]:
+    """Delete an objective and its key results; return the ids of those."""
+    results = [record.id for record in _results_of(transaction.list(KEY_RESULT), objective_id)]
+    for result_id in results:
+        transaction.delete(KEY_RESULT, result_id)
+    transaction.delete(OBJECTIVE, objective_id)
+    return results
+
+
+def _delete_key_result(transaction: ToolItemTransaction, args: Args) -> object:
+    record = find_in_transaction(transaction, KEY_RESULT, text_argument(args, "id"), LIST_TOOL)
+    transaction.delete(KEY_RESULT, record.id)
+    return {"id": record.id, "title": record.body["title"], "status": "deleted"}
+
+
+def _results_of(records: Sequence[ToolItem], objective_id: str) -> Sequence[ToolItem]:
+    return group_key_results(records)[objective_id]
 
 
 def _update(transaction: ToolItemTransaction, kind: str, args: Args) -> object:
@@ -210,16 +292,6 @@ def _new_key_result(args: Args) -> KeyResult:
         "target": cast(float, args["target"]),
         "unit": str(args.get("unit") or ""),
     }
-
-
-def _new_id(transaction: ToolItemTransaction, kind: str) -> str:
-    """Return O-1, O-2, …: short enough to say, and never reused."""
-    last = transaction.get(COUNT, kind)
-    number = cast(int, last.body["last"]) + 1 if last else 1
-    while transaction.get(kind, f"{PREFIXES[kind]}-{number}") is not None:
-        number += 1
-    transaction.put(COUNT, kind, {"last": number})
-    return f"{PREFIXES[kind]}-{number}"
 
 
 def quarter_name(now: int) -> str:
@@ -250,3 +322,22 @@ async def _show_key_result_update(records: ToolItemStore, args: Args) -> str:
     objective = await records.get(OBJECTIVE, cast(KeyResult, record.body)["objective_id"])
     of = f"Of objective {objective.id!r}, {objective.body['title']!r}:\n" if objective else ""
     return f"{of}{record_diff(record.body, _updated_body(record, args))}"
+
+
+async def _show_objective_deletion(records: ToolItemStore, args: Args) -> str:
+    record = await find_record(records, OBJECTIVE, text_argument(args, "id"), LIST_TOOL)
+    results = _results_of(await records.list(KEY_RESULT), record.id)
+    count = pluralize(len(results), "key result", "key results")
+    what = f"Objective {record.id!r}, titled {record.body['title']!r}, for {record.body['quarter']}, with {count}"
+    return "\n".join([f"{what}:" if results else f"{what}.", *map(_result_line, results)])
+
+
+async def _show_key_result_deletion(records: ToolItemStore, args: Args) -> str:
+    record = await find_record(records, KEY_RESULT, text_argument(args, "id"), LIST_TOOL)
+    return f"Of objective {record.body['objective_id']!r}:\n{_result_line(record)}"
+
+
+def _result_line(record: ToolItem) -> str:
+    result = cast(KeyResult, record.body)
+    unit = f" {result['unit']}" if result["unit"] else ""
+    return f"- {record.id!r}: {result['title']!r}, {result['current']} of {result['target']}{unit}"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import cast
 
 from interlock.core.canonical import canonical, read_canonical
-from interlock.core.ports import Excerpt, Passage, ToolItem, ToolItemTransaction
+from interlock.core.ledger.event import Event
+from interlock.core.ports import Excerpt, Passage, ToolItem, ToolItemTransaction, Trace
+from interlock.runtime.offload import offload
 from interlock.storage.engine.database import Database
 from interlock.storage.engine.rows import Row
 from interlock.storage.engine.transaction import Transaction
@@ -28,7 +30,8 @@ class SqlToolItemStore:
         return _read_item(found[0]) if found else None
 
     async def list(self, kind: str) -> Sequence[ToolItem]:
-        return [_read_item(row) for row in await self._database.fetch("tool_items", self._workspace, kind, MAX_LISTED)]
+        rows = await self._database.fetch("tool_items", self._workspace, kind, MAX_LISTED)
+        return await offload(sum(len(row[1]) for row in rows), lambda: [_read_item(row) for row in rows])
 
     async def change(self, key: str, step: Callable[[ToolItemTransaction], object]) -> object:
         """Apply a change once for its key. The step may be retried, so it must only read and write the items."""
@@ -41,6 +44,26 @@ class SqlToolItemStore:
 
         reads: tuple[NamedRead, ...] = (("applied_change", workspace, key),) if key else ()
         return await self._database.write(BatchItem(run, workspace, reads, is_short=False))
+
+    async def change_by(
+        self, person: str, trace: Trace, kinds: Collection[str], step: Callable[[ToolItemTransaction], object]
+    ) -> object:
+        """Apply a change that a person makes without a tool; each changed item of `kinds` has an entry in the ledger.
+
+        `trace` says how the person was authenticated.
+        """
+        workspace = self._workspace
+
+        def run(tx: Transaction) -> object:
+            tx.require_own_batch(f"records of {workspace}")
+            item_tx = SqlToolItemTransaction(tx, workspace)
+            result = canonical(step(item_tx))
+            events = [Event("content_changed", person, data, "", trace or None) for data in item_tx.changes(kinds)]
+            tx.append_events(workspace, events)
+            item_tx.write()
+            return read_canonical(result)
+
+        return await self._database.write(BatchItem(run, workspace, is_short=False))
 
 
 def _apply_change(tx: Transaction, workspace: str, key: str, step: Callable[[ToolItemTransaction], object]) -> object:
@@ -60,6 +83,14 @@ class SqlToolItemTransaction:
         self._tx = tx
         self._workspace = workspace
         self._changed: dict[tuple[str, str], bytes | None] = {}  # None: deleted
+
+    def changes(self, kinds: Collection[str]) -> Iterator[Mapping[str, object]]:
+        """Describe the changed items of these kinds, as the ledger states them."""
+        for (kind, record_id), body in self._changed.items():
+            if kind in kinds:
+                is_known = bool(self._tx.fetch("tool_item", self._workspace, kind, record_id))
+                action = "deleted" if body is None else "updated" if is_known else "created"
+                yield {"item": kind, "id": record_id, "action": action}
 
     def write(self) -> None:
         for (kind, record_id), body in self._changed.items():

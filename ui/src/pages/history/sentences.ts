@@ -87,6 +87,7 @@ const DESCRIPTIONS: Record<string, Describe> = {
     entryData(e, "restored")
       ? `restored the original settings of the agent ${text(e, "agent")}${because(e, "reason")}`
       : `deleted the agent ${text(e, "agent")}${because(e, "reason")}`,
+  content_changed: (e) => `${text(e, "action")} the ${text(e, "item").replaceAll("_", " ")} ${text(e, "id")}`,
   frozen: (e) => `froze ${scope(e)}${because(e, "reason")}`,
   unfrozen: (e) => `unfroze ${scope(e)}${because(e, "reason")}`,
   deferred: () => "extended its deadlines by the duration of the freeze",

@@ -1,0 +1,85 @@
+import { Text, TextInput } from "@mantine/core";
+import { callApi, type Schemas } from "../../api/client";
+import { mayDecide, useMe } from "../../api/currentUser";
+import { EditForm } from "../../components/EditForm";
+import { ErrorMessage, Loading } from "../../components/States";
+import { useDraft } from "../../components/useDraft";
+import { fieldProblem } from "../settings/data";
+import css from "./Content.module.css";
+import { sitePath } from "./contentKinds";
+import { ItemFrame } from "./ItemFrame";
+import { useImage, useSaveItem, type ImageDetails } from "./queries";
+
+export default function ImageEditor({ id }: { id: string }) {
+  const image = useImage(id);
+  const mayEdit = mayDecide(useMe().data);
+  if (image.isPending) return <Loading />;
+  if (!image.data) return <ErrorMessage error={image.error} onRetry={() => void image.refetch()} />;
+  const { name, used_in, alt, etag, history } = image.data;
+  return (
+    <ItemFrame
+      kind="images"
+      title={name}
+      history={history}
+      consequence={used_in.length ? `It will be missing in ${used_in.join(", ")}.` : "It is used nowhere."}
+      onDelete={() =>
+        callApi("delete", "/api/content/images/{image_id}", {
+          path: { image_id: id },
+          headers: { "if-match": etag },
+        })
+      }
+    >
+      <div className={css.facts}>
+        <span className={css.slug}>{sitePath("images", name)}</span>
+        <Text component="span" size="sm">
+          {used_in.length ? `Used in ${used_in.join(", ")}` : "Used nowhere"}
+        </Text>
+      </div>
+      {mayEdit ? <ImageForm image={image.data} /> : <Text size="sm">{alt}</Text>}
+    </ItemFrame>
+  );
+}
+
+function ImageForm({ image }: { image: ImageDetails }) {
+  const draft = useDraft(fieldsOf(image), image.etag);
+  const save = useSaveItem(["content", "images", "one", image.id], (body: Schemas["ImageBody"], headers) =>
+    callApi("put", "/api/content/images/{image_id}", { path: { image_id: image.id }, body, headers }),
+  );
+  return (
+    <EditForm
+      label="Edit image"
+      isDirty={draft.isDirty}
+      isOutdated={draft.isOutdated}
+      saving={save.isPending}
+      error={save.error}
+      onSave={() =>
+        save.mutate(
+          { body: draft.values, etag: draft.etag },
+          { onSuccess: (saved) => draft.load(fieldsOf(saved), saved.etag) },
+        )
+      }
+      onDiscard={() => {
+        save.reset();
+        draft.discard();
+      }}
+    >
+      <TextInput
+        label="Description"
+        description="What it shows, for people who cannot see it."
+        maxLength={1000}
+        value={draft.values.alt}
+        onChange={(event) => draft.set({ alt: event.currentTarget.value })}
+      />
+      <TextInput
+        label="Address of the file"
+        description="Optional, https only. Interlock does not fetch it."
+        type="url"
+        value={draft.values.url}
+        onChange={(event) => draft.set({ url: event.currentTarget.value })}
+        error={fieldProblem(save.error, "/url")}
+      />
+    </EditForm>
+  );
+}
+
+const fieldsOf = ({ alt, url }: ImageDetails): Schemas["ImageBody"] => ({ alt, url });

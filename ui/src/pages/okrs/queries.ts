@@ -1,0 +1,59 @@
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { callApi, type Schemas } from "../../api/client";
+
+export type ObjectiveInfo = Schemas["ObjectiveInfo"];
+export type ObjectiveDetails = Schemas["ObjectiveDetails"];
+export type KeyResultInfo = Schemas["KeyResultInfo"];
+export type ObjectiveStatus = ObjectiveInfo["status"];
+
+export const STATUS_NAMES: Record<ObjectiveStatus, string> = {
+  on_track: "on track",
+  at_risk: "at risk",
+  off_track: "off track",
+  achieved: "achieved",
+  dropped: "dropped",
+};
+
+export const STATUS_OPTIONS = Object.entries(STATUS_NAMES).map(([value, label]) => ({ value, label }));
+
+export interface ObjectiveFilters {
+  q: string;
+  quarter: string;
+  status: ObjectiveStatus | "";
+}
+
+export function useObjectives({ q, quarter, status }: ObjectiveFilters) {
+  return useInfiniteQuery({
+    queryKey: ["okrs", "list", q, quarter, status],
+    queryFn: ({ pageParam, signal }) =>
+      callApi("get", "/api/objectives", {
+        query: { q, quarter, status: status || undefined, cursor: pageParam },
+        signal,
+      }),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next ?? undefined,
+    placeholderData: (before) => before,
+  });
+}
+
+export function useObjective(id: string) {
+  return useQuery({
+    queryKey: ["okrs", "one", id],
+    queryFn: ({ signal }) =>
+      callApi("get", "/api/objectives/{objective_id}", { path: { objective_id: id }, signal }),
+  });
+}
+
+/** "96 of 120 workshops" */
+export function describeProgress({ current, target, unit }: KeyResultInfo): string {
+  return `${formatNumber(current)} of ${formatNumber(target)}${unit && ` ${unit}`}`;
+}
+
+const formatNumber = (value: number): string => value.toLocaleString("en", { maximumFractionDigits: 6 });
+
+/** The number that a person typed, or nothing if it is none. */
+export function parseTypedNumber(text: string): number | undefined {
+  const plain = text.trim().replace(",", ".");
+  const number = Number(plain);
+  return plain && Number.isFinite(number) ? number : undefined;
+}
