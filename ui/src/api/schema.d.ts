@@ -4063,11 +4063,6 @@ export interface components {
             by: string;
             to: components["schemas"]["PeopleJson"];
         };
-        /** DeletedItem */
-        DeletedItem: {
-            id: string;
-            deleted_at: string;
-        };
         /**
          * DeletedAgent
          * @description `cancelled` are the ids of the approvals that were cancelled with it; `remains_as` is its source now, if any.
@@ -4076,6 +4071,11 @@ export interface components {
             name: string;
             remains_as: ("stored" | "configuration" | "built-in" | "calls") | null;
             cancelled: string[];
+        };
+        /** DeletedItem */
+        DeletedItem: {
+            id: string;
+            deleted_at: string;
         };
         /**
          * DeliveryInfo
