@@ -59,6 +59,12 @@ async def test_turn_is_streamed_in_steps(app: RequestMiddleware, state: ServerSt
     ]
 
 
+async def test_a_turn_without_a_last_word_is_finished(app: RequestMiddleware, state: ServerState, keys: Keys) -> None:
+    async with run_chat_loop(state, ScriptedModel([ToolRequest("c1", "cms_list_posts", "{}")], [])):
+        told = await read_all_parts(await post_message(app, keys["reviewer"], "go").wait_started())
+    assert (told[-3:], "error" in told, "text-start" in told) == (["finish-step", "finish", "[DONE]"], False, False)
+
+
 async def test_after_an_error_the_same_message_is_tried_again(
     app: RequestMiddleware, state: ServerState, keys: Keys
 ) -> None:

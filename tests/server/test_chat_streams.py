@@ -73,6 +73,14 @@ async def test_suggestions_come_with_the_end_of_their_turn_and_stay_in_the_threa
     assert [body.get("suggestions") for body in ended] == [["List pages", "List posts"], None]
 
 
+async def test_a_turn_without_a_last_word_is_done(app: RequestMiddleware, state: ServerState, keys: Keys) -> None:  # R3
+    async with run_chat_loop(state, ScriptedModel([LIST], [], ["Hello."])):
+        stream = await send_message(app, keys["reviewer"]).wait_started()
+        assert [event.name for event in await stream.read_all()] == ["tool_call_start", "tool_call_result", "done"]
+        more = await send_message(app, keys["reviewer"], thread_id=stream.thread_id).wait_started()
+        assert fold_events(await more.read_all())[0] == ("delta", "Hello.")
+
+
 async def test_a_stream_that_is_cut_after_any_event_goes_on_with_the_next(  # R3
     app: RequestMiddleware, state: ServerState, services: AppServices, keys: Keys
 ) -> None:

@@ -209,7 +209,7 @@ async def _raise_if_not_streamed(response: httpx2.Response) -> None:
 def _requests_stream(request: httpx2.Request) -> bool:
     try:
         body = json.loads(request.content)
-    except ValueError:
+    except (ValueError, RuntimeError):  # no JSON, or a body that is sent in pieces
         return False
     return isinstance(body, dict) and body.get("stream") is True
 

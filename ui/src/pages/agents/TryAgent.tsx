@@ -80,7 +80,7 @@ export default function TryAgent({ agent, onClose }: { agent: AgentInfo; onClose
         <Composer
           thread={thread ?? `try-${agent.name}`}
           sender={sender}
-          withdrawnCount={openCards(items).length}
+          openApprovals={openCards(items)}
           workingReader={(snapshot?.state.status ?? "idle") !== "idle" ? reader : null}
         />
       )}
