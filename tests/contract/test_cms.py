@@ -388,11 +388,13 @@ async def test_a_deletion_shows_what_would_go(tools: Mapping[str, Tool]) -> None
     assert page[0].startswith("Page 'about', titled 'About', 4 sections, ")
     assert page[2] == "- 'team': 'The team', 12 words"
     assert page[-1] == "Linked from post 'hello-world', page 'home': these links would lead nowhere."
+    assert page[-2] == f"1,204 views, the last on {rfc3339(START - DAY)[:10]}."
     both = await preview_text(tools["cms_delete_pages"], slugs=["imprint", "about"])
     assert both.index("Page 'imprint', titled 'Imprint', 2 sections") < both.index("Page 'about'")
     assert "Nothing links to it." in both
     post = await preview_text(tools["cms_delete_post"], slug="riverside-pottery")
-    assert "published, 49 words." in post
+    assert "published, 49 words.\n1,066 views, the last on " in post
+    assert "No views recorded." in await preview_text(tools["cms_delete_post"], slug="hello-world")
     assert "Linked from page 'home'" in post
     assert await preview_text(tools["cms_delete_image"], id="img-5") == (
         "Image 'img-5', file 'team.jpg', showing 'The team on the pier'.\n"

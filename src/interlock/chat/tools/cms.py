@@ -587,8 +587,8 @@ async def _show_post(records: ToolItemStore, args: Args) -> str:
     record = await find_record(records, POST, text_argument(args, "slug"), POSTS)
     post = cast(CmsPost, record.body)
     what = f"Post {record.id!r}, titled {post['title']!r}, {post['status']}, {_word_count(post['body'])}."
-    links = await find_links(records)
-    return f"{what}\n{_inbound_links_text(links, item_path(POST, record.id), _record_label(POST, record))}"
+    views, links = _views_text(await read_views(records, POST, record.id)), await find_links(records)
+    return f"{what}\n{views}\n{_inbound_links_text(links, item_path(POST, record.id), _record_label(POST, record))}"
 
 
 async def _show_image(records: ToolItemStore, args: Args) -> str:
@@ -605,8 +605,8 @@ async def _show_page(records: ToolItemStore, args: Args) -> str:
 
 async def _show_pages(records: ToolItemStore, args: Args) -> str:
     pages = [await find_record(records, PAGE, slug, PAGES) for slug in text_arguments(args, "slugs")]
-    links = await find_links(records)
-    return "\n\n".join(_page_preview(record, links) for record in pages)
+    views, links = await list_views(records, PAGE), await find_links(records)
+    return "\n\n".join(_page_preview(record, views.get(record.id, NO_VIEWS), links) for record in pages)
 
 
 async def _show_section(records: ToolItemStore, args: Args) -> str:
@@ -620,16 +620,23 @@ async def _show_sections(records: ToolItemStore, args: Args) -> str:
     return "\n".join([f"Of page {record.id!r}, titled {page['title']!r}, which keeps {left}:", *map(_line, gone)])
 
 
-def _page_preview(record: ToolItem, links: Mapping[str, list[str]]) -> str:
+def _page_preview(record: ToolItem, seen: CmsViews, links: Mapping[str, list[str]]) -> str:
     page = cast(CmsPage, record.body)
     sections = page["sections"]
     size = f"{pluralize(len(sections), 'section', 'sections')}, {_word_count(*(each['body'] for each in sections))}"
     linked = _inbound_links_text(links, item_path(PAGE, record.id), _record_label(PAGE, record))
-    return "\n".join([f"Page {record.id!r}, titled {page['title']!r}, {size}:", *map(_line, sections), linked])
+    return "\n".join(
+        [f"Page {record.id!r}, titled {page['title']!r}, {size}:", *map(_line, sections), _views_text(seen), linked]
+    )
 
 
 def _line(section: CmsSection) -> str:
     return f"- {section['id']!r}: {section['heading']!r}, {_word_count(section['body'])}"
+
+
+def _views_text(seen: CmsViews) -> str:
+    last = optional_rfc3339(seen.last_viewed_at)
+    return f"{pluralize(seen.views, 'view', 'views')}, the last on {last[:10]}." if last else "No views recorded."
 
 
 def _inbound_links_text(links: Mapping[str, list[str]], path: str, own: str) -> str:
