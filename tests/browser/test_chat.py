@@ -208,7 +208,9 @@ def test_a_card_of_a_sub_agent_says_who_asks(site: Site, visit: Visit) -> None:
     chat = open_chat_page(site, visit)
     chat.say('let the writer publish "hello-world"')
     expect(chat.log).to_contain_text(re.compile("Requested by assistant . writer"))
-    chat.cards.get_by_role("button", name="Approve").click()
+    approve = chat.cards.get_by_role("button", name="Hold to approve")  # publishing is of high risk
+    expect(approve).not_to_have_attribute("aria-disabled", "true")
+    approve.click(delay=1_200)
     expect(chat.replies.last).to_contain_text("The writer is done")
 
 
