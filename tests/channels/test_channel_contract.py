@@ -74,7 +74,7 @@ class TestEveryChannel(ChannelContract):  # R24 R25 R26
             trial.open({**trial.settings(), **common})
 
 
-def test_every_kind_is_a_file_and_every_file_is_a_kind() -> None:  # R25
+def test_every_kind_is_a_file_and_every_file_is_a_kind() -> None:  # R25 R64
     assert sorted(CHANNEL_KINDS) == DISCOVERED_KINDS
 
 

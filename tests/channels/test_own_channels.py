@@ -60,7 +60,7 @@ def refusal(kind: str, **settings: object) -> str:
     return caught.value.message.removeprefix('The channel "night": ')
 
 
-def test_a_class_beside_the_configuration_is_a_channel(write: Write) -> None:  # R25
+def test_a_class_beside_the_configuration_is_a_channel(write: Write) -> None:  # R25 R64
     write("ourcompany/pagers.py", GOOD)
     channel, capabilities = open_channel(
         "night",

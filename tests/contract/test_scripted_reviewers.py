@@ -54,7 +54,7 @@ def tool(lock: Interlock, name: str, effect: str = "write") -> Any:
     return lock.tool(body, name=name, effect=effect)
 
 
-def test_the_first_answer_that_matches_decides(lock: TestInterlock) -> None:  # R36
+def test_the_first_answer_that_matches_decides(lock: TestInterlock) -> None:  # R36 R64
     send = tool(lock, "send")
     lock.auto_reject("send", {"to": "eve"}, reason="Not to eve.")
     lock.auto_edit("se*", {"amount": 7}, {"to": "bob"}, times=1)

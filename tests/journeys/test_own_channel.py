@@ -52,7 +52,7 @@ def sign(body: bytes) -> dict[str, str]:
     return {"pager-time": at, "pager-signature": proof, "content-type": "application/json"}
 
 
-async def test_people_are_paged_and_answer_through_a_class_of_the_working_folder(shell: Shell) -> None:  # R25
+async def test_people_are_paged_and_answer_through_a_class_of_the_working_folder(shell: Shell) -> None:  # R25 R64
     async with run_receiver() as receiver:
         configure(shell, url=receiver.url, secret=SECRET, acts_as="bob", allow_private=True)
         await asyncio.to_thread(assert_paged_and_answered, shell, receiver)

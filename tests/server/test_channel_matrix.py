@@ -166,7 +166,7 @@ def test_every_kind_that_can_answer_is_in_the_matrix() -> None:
 @pytest.mark.parametrize("workspace", [OURS, THEIRS])
 async def test_a_rightly_signed_answer_decides_in_its_own_workspace(
     two_workspaces: ChannelWorkspaces, workspace: str, kind: str, sign: Sign
-) -> None:  # R60
+) -> None:  # R25 R60
     about = await two_workspaces.make_target(workspace, kind)
     got = await two_workspaces.post_answer(
         addresses(workspace, kind)[0], sign(SECRETS[workspace], about, two_workspaces.clock())
