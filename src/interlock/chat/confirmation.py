@@ -9,6 +9,7 @@ from interlock.app.inbox import active_delegations
 from interlock.chat import results
 from interlock.chat.agents import ChatServices
 from interlock.chat.thread_lease import LeasedThread
+from interlock.chat.tool import CONFIRMED
 from interlock.core.call import ToolCall, ToolSpec, redact
 from interlock.core.canonical import canonical, digest
 from interlock.core.chat.thread import Confirmation, NewThreadEntry
@@ -21,7 +22,6 @@ from interlock.core.policy.claims import judge
 from interlock.core.policy.policy import Ask
 from interlock.core.ports import Clock
 
-CONFIRMED = "confirmed"
 HOW_TO_CONFIRM = (
     "Tell the person what would happen and stop. Only if their next message is a plain yes, call this again with the "
     "same arguments and confirmed: true."

@@ -26,7 +26,7 @@ from interlock.chat.record_tools import (
     text_arguments,
     write_tool,
 )
-from interlock.chat.tool import Tool, ToolContext, object_schema
+from interlock.chat.tool import CONFIRMED_SCHEMA, Tool, ToolContext, object_schema
 from interlock.core.call import Args, ToolSpec
 from interlock.core.errors import InvalidRequest, ToolFailed
 from interlock.core.ports import ToolItem, ToolItemStore, ToolItemTransaction
@@ -64,7 +64,6 @@ URL = {
     "pattern": URL_PATTERN,
     "description": "Where the file is, https only. It is not fetched.",
 }
-CONFIRMED = {"type": "boolean", "description": "Set it once the user has said yes; it counts only together with that."}
 _LINK = re.compile(r"\]\((/[^)\s#?]*)")  # of Markdown, within the same site
 
 
@@ -221,11 +220,11 @@ def _image_tools(add: Callable[..., Tool]) -> Sequence[Tool]:
 def _page_tools(add: Callable[..., Tool]) -> Sequence[Tool]:
     """Tools that are confirmed in the conversation."""
     page, pages = (
-        object_schema("slug", slug=SLUG, confirmed=CONFIRMED),
-        object_schema("slugs", slugs=SLUGS, confirmed=CONFIRMED),
+        object_schema("slug", slug=SLUG, confirmed=CONFIRMED_SCHEMA),
+        object_schema("slugs", slugs=SLUGS, confirmed=CONFIRMED_SCHEMA),
     )
-    section = object_schema("page section", page=SLUG, section=SLUG, confirmed=CONFIRMED)
-    sections = object_schema("page sections", page=SLUG, sections=SLUGS, confirmed=CONFIRMED)
+    section = object_schema("page section", page=SLUG, section=SLUG, confirmed=CONFIRMED_SCHEMA)
+    sections = object_schema("page sections", page=SLUG, sections=SLUGS, confirmed=CONFIRMED_SCHEMA)
     delete_page = "Permanently delete page {slug!r}? This cannot be undone."
     delete_section = "Permanently delete section {section!r} of page {page!r}? This cannot be undone."
     return (
