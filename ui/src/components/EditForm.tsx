@@ -1,54 +1,59 @@
 import { Alert, Button, Group, Stack, Text } from "@mantine/core";
+import type { UseMutationResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { ApiError } from "../api/client";
 import { ErrorMessage } from "./States";
+import type { ItemDraft } from "./useDraft";
 
-interface EditFormProps {
+interface EditFormProps<Fields, Saved> {
   /** "Edit post" */
   label: string;
-  isDirty: boolean;
-  isOutdated: boolean;
-  saving: boolean;
-  error: Error | null;
+  draft: ItemDraft<Fields>;
+  save: UseMutationResult<Saved, Error, { body: Fields; etag: string }>;
+  /** The fields of an item that was saved, as they are edited. */
+  toFields: (saved: Saved) => Fields;
   /** What saving causes, if it is more than the change itself. */
   hint?: string;
-  onSave: () => void;
-  onDiscard: () => void;
   children: ReactNode;
 }
 
 /** A form over a stored item: it saves, discards, and says if somebody else changed the item meanwhile. */
-export function EditForm({
+export function EditForm<Fields, Saved extends { etag: string }>({
   label,
-  isDirty,
-  isOutdated,
-  saving,
-  error,
+  draft,
+  save,
+  toFields,
   hint,
-  onSave,
-  onDiscard,
   children,
-}: EditFormProps) {
-  const isStale = isOutdated || (error instanceof ApiError && error.code === "stale");
+}: EditFormProps<Fields, Saved>) {
+  const { error } = save;
+  const isStale = draft.isOutdated || (error instanceof ApiError && error.code === "stale");
+  const discard = () => {
+    save.reset();
+    draft.discard();
+  };
   return (
     <form
       aria-label={label}
       onSubmit={(event) => {
         event.preventDefault();
-        onSave();
+        save.mutate(
+          { body: draft.values, etag: draft.etag },
+          { onSuccess: (saved) => draft.load(toFields(saved), saved.etag) },
+        );
       }}
     >
       <Stack gap="sm">
         {children}
-        {isDirty && isStale && <ChangedElsewhere onDiscard={onDiscard} />}
+        {draft.isDirty && isStale && <ChangedElsewhere onDiscard={discard} />}
         {error && !isStale && <ErrorMessage error={error} />}
-        {isDirty && hint && <Text size="sm">{hint}</Text>}
+        {draft.isDirty && hint && <Text size="sm">{hint}</Text>}
         <Group>
-          <Button type="submit" loading={saving} disabled={!isDirty || isOutdated}>
+          <Button type="submit" loading={save.isPending} disabled={!draft.isDirty || draft.isOutdated}>
             Save changes
           </Button>
-          {isDirty && (
-            <Button variant="default" onClick={onDiscard}>
+          {draft.isDirty && (
+            <Button variant="default" onClick={discard}>
               Discard changes
             </Button>
           )}

@@ -7,11 +7,21 @@ interface Draft<T> {
   values: T;
 }
 
+export interface ItemDraft<T> {
+  values: T;
+  etag: string;
+  isDirty: boolean;
+  isOutdated: boolean;
+  set: (changes: Partial<T>) => void;
+  load: (values: T, etag: string) => void;
+  discard: () => void;
+}
+
 /**
  * What a person edits, beside the stored version. A newer version replaces it unless there are unsaved changes; then
  * `isOutdated` is true until the person saves or loads it.
  */
-export function useDraft<T>(current: T, etag: string) {
+export function useDraft<T>(current: T, etag: string): ItemDraft<T> {
   const [draft, setDraft] = useState<Draft<T>>({ etag, saved: current, values: current });
   const isDirty = JSON.stringify(draft.values) !== JSON.stringify(draft.saved);
   const isOutdated = draft.etag !== etag;

@@ -41,28 +41,12 @@ export default function ImageEditor({ id }: { id: string }) {
 }
 
 function ImageForm({ image }: { image: ImageDetails }) {
-  const draft = useDraft(fieldsOf(image), image.etag);
+  const draft = useDraft(toFields(image), image.etag);
   const save = useSaveItem(["content", "images", "one", image.id], (body: Schemas["ImageBody"], headers) =>
     callApi("put", "/api/content/images/{image_id}", { path: { image_id: image.id }, body, headers }),
   );
   return (
-    <EditForm
-      label="Edit image"
-      isDirty={draft.isDirty}
-      isOutdated={draft.isOutdated}
-      saving={save.isPending}
-      error={save.error}
-      onSave={() =>
-        save.mutate(
-          { body: draft.values, etag: draft.etag },
-          { onSuccess: (saved) => draft.load(fieldsOf(saved), saved.etag) },
-        )
-      }
-      onDiscard={() => {
-        save.reset();
-        draft.discard();
-      }}
-    >
+    <EditForm label="Edit image" draft={draft} save={save} toFields={toFields}>
       <TextInput
         label="Description"
         description="What it shows, for people who cannot see it."
@@ -82,4 +66,4 @@ function ImageForm({ image }: { image: ImageDetails }) {
   );
 }
 
-const fieldsOf = ({ alt, url }: ImageDetails): Schemas["ImageBody"] => ({ alt, url });
+const toFields = ({ alt, url }: ImageDetails): Schemas["ImageBody"] => ({ alt, url });

@@ -47,7 +47,7 @@ function SectionTexts({ sections }: { sections: SectionInfo[] }) {
 }
 
 function PageForm({ page }: { page: PageDetails }) {
-  const draft = useDraft(fieldsOf(page), page.etag);
+  const draft = useDraft(toFields(page), page.etag);
   const save = useSaveItem(["content", "pages", "one", page.slug], (body: Schemas["PageBody"], headers) =>
     callApi("put", "/api/content/pages/{slug}", { path: { slug: page.slug }, body, headers }),
   );
@@ -55,21 +55,10 @@ function PageForm({ page }: { page: PageDetails }) {
   return (
     <EditForm
       label="Edit page"
-      isDirty={draft.isDirty}
-      isOutdated={draft.isOutdated}
-      saving={save.isPending}
-      error={save.error}
+      draft={draft}
+      save={save}
+      toFields={toFields}
       hint={visibilityHint(page.status, values.status)}
-      onSave={() =>
-        save.mutate(
-          { body: values, etag: draft.etag },
-          { onSuccess: (saved) => draft.load(fieldsOf(saved), saved.etag) },
-        )
-      }
-      onDiscard={() => {
-        save.reset();
-        draft.discard();
-      }}
     >
       <TextInput
         label="Title"
@@ -195,7 +184,7 @@ function SectionButtons({
   );
 }
 
-const fieldsOf = ({ title, status, sections }: PageDetails): Schemas["PageBody"] => ({
+const toFields = ({ title, status, sections }: PageDetails): Schemas["PageBody"] => ({
   title,
   status,
   sections,

@@ -32,7 +32,7 @@ export default function PostEditor({ id }: { id: string }) {
 }
 
 function PostForm({ post }: { post: PostDetails }) {
-  const draft = useDraft(fieldsOf(post), post.etag);
+  const draft = useDraft(toFields(post), post.etag);
   const save = useSaveItem(["content", "posts", "one", post.slug], (body: Schemas["PostBody"], headers) =>
     callApi("put", "/api/content/posts/{slug}", { path: { slug: post.slug }, body, headers }),
   );
@@ -40,21 +40,10 @@ function PostForm({ post }: { post: PostDetails }) {
   return (
     <EditForm
       label="Edit post"
-      isDirty={draft.isDirty}
-      isOutdated={draft.isOutdated}
-      saving={save.isPending}
-      error={save.error}
+      draft={draft}
+      save={save}
+      toFields={toFields}
       hint={visibilityHint(post.status, values.status)}
-      onSave={() =>
-        save.mutate(
-          { body: values, etag: draft.etag },
-          { onSuccess: (saved) => draft.load(fieldsOf(saved), saved.etag) },
-        )
-      }
-      onDiscard={() => {
-        save.reset();
-        draft.discard();
-      }}
     >
       <TextInput
         label="Title"
@@ -95,4 +84,4 @@ export function StatusSelect({
   );
 }
 
-const fieldsOf = ({ title, status, body }: PostDetails): Schemas["PostBody"] => ({ title, status, body });
+const toFields = ({ title, status, body }: PostDetails): Schemas["PostBody"] => ({ title, status, body });

@@ -46,30 +46,14 @@ export default function ObjectivePage({ id }: { id: string }) {
 }
 
 function ObjectiveForm({ objective }: { objective: ObjectiveDetails }) {
-  const draft = useDraft(fieldsOf(objective), objective.etag);
+  const draft = useDraft(toFields(objective), objective.etag);
   const path = { objective_id: objective.id };
   const save = useSaveItem(["okrs", "one", objective.id], (body: Schemas["ObjectiveBody"], headers) =>
     callApi("put", "/api/objectives/{objective_id}", { path, body, headers }),
   );
   const { values } = draft;
   return (
-    <EditForm
-      label="Edit objective"
-      isDirty={draft.isDirty}
-      isOutdated={draft.isOutdated}
-      saving={save.isPending}
-      error={save.error}
-      onSave={() =>
-        save.mutate(
-          { body: values, etag: draft.etag },
-          { onSuccess: (saved) => draft.load(fieldsOf(saved), saved.etag) },
-        )
-      }
-      onDiscard={() => {
-        save.reset();
-        draft.discard();
-      }}
-    >
+    <EditForm label="Edit objective" draft={draft} save={save} toFields={toFields}>
       <TextInput
         label="Title"
         required
@@ -130,7 +114,7 @@ function DeleteObjective({ objective }: { objective: ObjectiveDetails }) {
   );
 }
 
-const fieldsOf = ({ title, description, quarter, status }: ObjectiveDetails): Schemas["ObjectiveBody"] => ({
+const toFields = ({ title, description, quarter, status }: ObjectiveDetails): Schemas["ObjectiveBody"] => ({
   title,
   description,
   quarter,
