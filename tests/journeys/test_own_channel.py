@@ -18,6 +18,7 @@ from tests.interlock_server import run_server
 from tests.journeys.shell import Shell, wait_until
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+NAMED = ("--config", "interlock.yaml")  # code is imported only from a file that is named
 SECRET = "the pager's own secret"
 CALL = {"tool": "restart", "args": {"service": "billing"}, "run_id": "run", "call_id": "call1", "effect": "write"}
 
@@ -87,11 +88,11 @@ async def test_the_shell_lists_tests_and_explains_it(shell: Shell) -> None:  # R
     async with run_receiver() as receiver:
         configure(shell, url=receiver.url, secret=SECRET, allow_private=True)
         await asyncio.to_thread(shell, "migrate")
-        done = await asyncio.to_thread(shell.process, "channels", "test", "pager")
+        done = await asyncio.to_thread(shell.process, "channels", "test", "pager", *NAMED)
         assert (done.code, done.out, done.err) == (0, "Sent a test through pager.\n", "")
         assert pages(receiver)[0]["title"].startswith("A test from Interlock")
     configure(shell, "mycompany.pager:Pgr")
-    failed = shell.process("channels", "list")
+    failed = shell.process("channels", "list", *NAMED)
     assert failed.code == 2
     assert 'The channel "pager": mycompany.pager has no Pgr; did you mean "Pager"?' in failed.err
 
@@ -100,7 +101,7 @@ async def test_the_shell_lists_tests_and_explains_it(shell: Shell) -> None:  # R
 def test_programs_that_run_in_other_peoples_folders_import_nothing_from_there(
     shell: Shell, command: tuple[str, ...]
 ) -> None:  # R66
-    """Neither by the configuration of the folder, nor by the one that is named."""
+    """Neither by the configuration of the folder, nor by the one that is named. Other commands want it to be named."""
     shell("migrate")
     denied = {"version": 1, "rules": [{"name": "no", "tools": ["*"], "then": "deny", "reason": "Not here."}]}
     (shell.folder / "policy.yaml").write_text(json.dumps(denied))
@@ -111,5 +112,8 @@ def test_programs_that_run_in_other_peoples_folders_import_nothing_from_there(
     done = [shell.process(command[0], *more, *command[1:], stdin=EVENT) for more in ((), ("--config", str(file)))]
     assert command[0] != "hook" or all("Not here." in each.out for each in done)
     assert not (shell.folder / "was_imported").exists()
-    assert shell.process("channels", "list").code == 2
-    assert (shell.folder / "was_imported").exists()  # the server, its worker and their commands do import it
+    found = shell.process("channels", "list")
+    assert (found.code, "only found in the working folder" in found.err) == (2, True)
+    assert not (shell.folder / "was_imported").exists()
+    assert shell.process("channels", "list", *NAMED).code == 2
+    assert (shell.folder / "was_imported").exists()

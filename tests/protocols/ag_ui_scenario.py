@@ -124,8 +124,8 @@ class AgUiClient:
         """By a client that knows nothing of the thread but its name, and so holds nothing back."""
         return self.run(f"fresh {next(self._names)}", **more)
 
-    def ask(self, word: str = "Fix", kind: str = "issue") -> RunResult:
-        told = self.run(say=f'create an {kind} titled "{word} {self.thread}"')
+    def ask(self, word: str = "Fix", kind: str = "issue", **more: Any) -> RunResult:
+        told = self.run(say=f'create an {kind} titled "{word} {self.thread}"', **more)
         assert told.outcome == "interrupt", told
         return told
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.node_packages import CLIENTS, MISSING
-from tests.protocols.ag_ui_scenario import AgUiClient, resolve_interrupts
+from tests.protocols.ag_ui_scenario import AgUiClient, RunResult, resolve_interrupts
 
 pytestmark = pytest.mark.skipif(not CLIENTS.is_installed(), reason=MISSING)
 
@@ -129,25 +129,27 @@ def test_agents_and_viewers_answer_nothing(client: AgUiClient, role: str) -> Non
 
 
 def test_id_with_another_digest_shows_the_interrupt_again_and_decides_nothing(client: AgUiClient) -> None:
-    asked = client.ask()
+    admin = client.server.keys["admin"]  # bob's other attacks are too many in a minute for the ledger
+    asked = client.ask(key=admin)
     approval = asked.interrupts[0]["metadata"]["approvalId"]
     answer = {"interruptId": f"{approval}:{'0' * 64}", "status": "resolved", "payload": {"approved": True}}
-    again = client.run_new_client(resume=[answer])
+    again = client.run_new_client(resume=[answer], key=admin)
     assert (again.outcome, again.interrupts) == ("interrupt", asked.interrupts)
     client.assert_untouched(asked)
-    refused = [each for each in client.approval(asked.interrupts[0])["timeline"] if each["kind"] == "decision_refused"]
-    assert [(each["data"]["error"], each["content"]["fields"]) for each in refused] == [
-        ("digest_mismatch", ["/args_sha256"])
-    ]  # R41
+    assert recorded_refusals(client, asked) == [("digest_mismatch", ["/args_sha256"])]  # R41
 
 
 def test_altered_answer_is_recorded_with_its_field(client: AgUiClient) -> None:  # R41
-    asked = client.ask()
-    assert client.answer({"approved": True, "reason": 7}, asked).refusal()[0] == 400
-    refused = [each for each in client.approval(asked.interrupts[0])["timeline"] if each["kind"] == "decision_refused"]
-    assert [(each["data"]["error"], each["content"]["fields"]) for each in refused] == [
-        ("invalid_request", ["/resume/0/payload/reason"])
-    ]
+    admin = client.server.keys["admin"]
+    asked = client.ask(key=admin)
+    assert client.answer({"approved": True, "reason": 7}, asked, key=admin).refusal()[0] == 400
+    assert recorded_refusals(client, asked) == [("invalid_request", ["/resume/0/payload/reason"])]
+
+
+def recorded_refusals(client: AgUiClient, asked: RunResult) -> list[tuple[str, list[str]]]:
+    timeline = client.approval(asked.interrupts[0])["timeline"]
+    refused = [entry for entry in timeline if entry["kind"] == "decision_refused"]
+    return [(entry["data"]["error"], entry["content"]["fields"]) for entry in refused]
 
 
 def test_answer_that_is_sent_again_runs_nothing_again(client: AgUiClient) -> None:
