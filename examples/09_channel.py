@@ -82,4 +82,4 @@ def worker(url: str, port: int) -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else "sqlite:///approvals.db"))
+    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else "sqlite:///interlock.db"))

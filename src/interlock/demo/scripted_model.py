@@ -111,7 +111,7 @@ def _suggest(text: str, offered: set[str]) -> Reaction:
     if not nearest:
         return Reaction("I know none of the tools that I was given, so there is nothing that I can do here.")
     known = " or ".join(f"*{each}*" for each in nearest)
-    words = f"I do not understand that. The nearest that I know is {known}. Write *help* to see all that I understand."
+    words = f"I do not understand that. The nearest that I know: {known}. Write *help* to see all that I understand."
     return Reaction(words, suggestions=tuple(nearest))
 
 

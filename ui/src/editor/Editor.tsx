@@ -160,7 +160,7 @@ function DiscardPrompt({ count, onKeep, onDiscard, onBack }: DiscardPromptProps)
   return (
     <Group gap="sm" className={css.foot} role="group" aria-label="Close the editor?">
       <Text size="sm" w="100%">
-        You have {count} that were not sent.
+        You have {count} not sent yet.
       </Text>
       <Button ref={first} variant="default" onClick={onKeep}>
         Keep changes and close

@@ -106,7 +106,7 @@ ChangeSections = Callable[[ToolItem, Args], CmsPage]
 def read_tools(context: ToolContext) -> Sequence[Tool]:
     one = object_schema("slug", slug=SLUG)
     some = object_schema(status=STATUS, not_viewed_since=SINCE)
-    unused = "`not_viewed_since` leaves those that nobody has viewed since that date, and that are older."
+    unused = "`not_viewed_since` lists only those that are older than that date and that nobody has viewed since."
     add = partial(read_tool, context.records)
     return (
         add(POSTS, f"Lists the posts with status and views. {unused}", _list_posts, some),

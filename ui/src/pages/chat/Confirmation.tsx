@@ -41,7 +41,7 @@ export function Confirmation({
           </Button>
         </div>
       ) : (
-        <Text size="sm">This question is closed. It had no effect.</Text>
+        <Text size="sm">This question is closed.</Text>
       )}
     </div>
   );
