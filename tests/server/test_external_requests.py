@@ -236,6 +236,7 @@ async def test_an_answer_in_another_name_is_refused_and_recorded(
     [
         ({"decision": "yes"}, ["/decision"]),
         ({"decision": "approved", "comment": 5, "argsSha256": 5}, ["/comment", "/argsSha256"]),
+        ({"decision": "approved", "argsSha256": "0" * 65}, ["/argsSha256"]),
         ({"decision": "approved", "reviewerId": "x" * 1_000}, ["/reviewerId"]),
         ({"decision": "approved", **{f"extra{number}": "secret" for number in range(20)}}, 5),
         ({"decision": "approved", "y" * 1_000: 1}, ["/" + "y" * 199]),

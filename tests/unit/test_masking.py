@@ -34,6 +34,7 @@ def masked_result(value: object, stored: Payload = STORED) -> object:
         SECRET,
         's3cret/p\\u00e4ss\\n\\"word\\"',
         's3cret/päss\\n\\"word\\"',
+        repr(SECRET)[1:-1],
         "s3cret%2Fp%C3%A4ss%0A%22word%22",
         "s3cret/p%c3%a4ss%0a%22word%22",
         b64encode(SECRET.encode()).decode(),

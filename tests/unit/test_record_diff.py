@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from interlock.chat.record_tools import MAX_COMPARED_LINES, record_diff
+import pytest
+
+from interlock.chat.record_tools import MAX_COMPARED_LINES, MAX_COMPARED_NAMES, missing_record, record_diff
 
 
 def test_parts_of_an_item_are_shown_line_by_line() -> None:  # R45
@@ -35,3 +37,23 @@ def test_two_long_texts_are_not_compared_line_by_line() -> None:  # R45
     assert len(diff) > size > MAX_COMPARED_LINES
     assert {line[0] for line in diff[2:]} == {"-", "+"}
     assert record_diff({"body": old}, {"body": old}) == "Nothing would change."
+
+
+@pytest.mark.parametrize("text", ["a\u2028b", "a\x1cb", "a\x0bb", "a\r\nb", "a\nb\n"])
+def test_another_line_break_is_a_change(text: str) -> None:  # R45
+    assert record_diff({"body": "a\nb"}, {"body": text}) != "Nothing would change."
+
+
+def test_a_missing_name_is_compared_with_the_beginnings_of_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model can name things that are not there as often as it likes."""
+    compared: list[tuple[str, list[str]]] = []
+
+    def compare(sought: str, names: dict[str, str], *_: object) -> list[str]:
+        compared.append((sought, list(names)))
+        return []
+
+    monkeypatch.setattr("interlock.chat.record_tools.get_close_matches", compare)
+    known = [f"{number:03}" + "x" * 195 for number in range(MAX_COMPARED_NAMES + 50)]
+    assert "There is no post" in missing_record("post", "y" * 198, known, "cms_list_posts").message
+    [(sought, names)] = compared
+    assert (len(sought), len(names), {len(name) for name in names}) == (40, MAX_COMPARED_NAMES, {40})

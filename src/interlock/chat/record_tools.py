@@ -5,10 +5,11 @@ The history of an item is a record beside it: who changed it, when, what, and th
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches, unified_diff
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Literal, NamedTuple, TypedDict, cast
 
 from interlock.chat.tool import Tool, ToolInvocation, object_schema
@@ -18,6 +19,7 @@ from interlock.core.errors import CallWouldFail
 from interlock.core.ports import ToolItem, ToolItemStore, ToolItemTransaction
 
 MAX_SUGGESTIONS = 3
+MAX_COMPARED_NAMES, MAX_COMPARED_LENGTH = 100, 40  # some milliseconds at most
 MIN_SIMILARITY = 0.5  # of 1: a poor suggestion only misleads
 MAX_COMPARED_LINES = 100  # of each side: comparing takes up to the third power of it, inside a transaction
 MAX_HISTORY = 100  # changes of an item that are kept
@@ -78,7 +80,8 @@ async def find_record(records: ToolItemStore, kind: str, record_id: str, list_to
     """Find a record; `list_tool`, the tool that lists this kind, is named in the error."""
     found = await records.get(kind, record_id)
     if found is None:
-        raise missing_record(kind, record_id, [record.id for record in await records.list(kind)], list_tool)
+        known = [record.id for record in await records.list(kind)]
+        raise await asyncio.to_thread(missing_record, kind, record_id, known, list_tool)
     return found
 
 
@@ -91,8 +94,10 @@ def find_in_transaction(transaction: ToolItemTransaction, kind: str, record_id: 
 
 
 def missing_record(kind: str, name: str, known: Iterable[str], list_tool: str, where: str = "") -> CallWouldFail:
-    by_lower = {each.lower(): each for each in known}
-    near = [by_lower[each] for each in get_close_matches(name.lower(), by_lower, MAX_SUGGESTIONS, MIN_SIMILARITY)]
+    """Make the error, with similar names. Few are compared, and only their beginnings: a model can cause it often."""
+    starts = {each[:MAX_COMPARED_LENGTH].lower(): each for each in islice(known, MAX_COMPARED_NAMES)}
+    sought = name[:MAX_COMPARED_LENGTH].lower()
+    near = [starts[each] for each in get_close_matches(sought, starts, MAX_SUGGESTIONS, MIN_SIMILARITY)]
     hint = f"Near that: {quote_names(near)}." if near else f"Use {list_tool} to see what there is."
     return CallWouldFail(f"There is no {kind.replace('_', ' ')} {name!r}{where}. {hint}")
 
@@ -221,7 +226,7 @@ def _lines(fields: Mapping[str, object]) -> Iterator[str]:
             yield f"{name}:"
             yield from (line for part in value for line in _part_lines(part))
         else:
-            first, *others = str(value).splitlines() or [""]
+            first, *others = str(value).split("\n")  # other line breaks are part of the text, and must show as a change
             yield f"{name}: {first}"
             yield from (f"    {line}" for line in others)
 

@@ -198,8 +198,8 @@ def _secret_spellings(secrets: Iterable[object]) -> _Spellings:
 
 
 def _spellings(secret: str) -> Iterator[str]:
-    """A secret as it is, inside JSON, percent-encoded, in base64 and in hexadecimal."""
-    yield secret
+    """A secret as it is, inside JSON or Python's `repr`, percent-encoded, in base64 and in hexadecimal."""
+    yield from (secret, repr(secret)[1:-1])
     yield from (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
     percent = (quote(secret, safe=safe) for safe in ("", "/", _URI_COMPONENT, _URI))
     for encoded in (*percent, quote_plus(secret), quote_plus(secret, safe="*").replace("~", "%7E")):

@@ -15,7 +15,7 @@ from interlock.core.approval import vote as voting
 from interlock.core.approval.vote import Delegation, Vote
 from interlock.core.call import Subject
 from interlock.core.canonical import canonical
-from interlock.core.decision import Acknowledgement, Approve, Decision, Edit, Reject, Respond, Reviewer
+from interlock.core.decision import DIGEST_LENGTH, Acknowledgement, Approve, Decision, Edit, Reject, Respond, Reviewer
 from interlock.core.declared import AGENT_SECRET
 from interlock.core.errors import (
     AlreadyDecided,
@@ -384,7 +384,8 @@ def _alarm_message(missing: list[str]) -> str:
 
 
 def _refuse_decision(approval: Approval, decision: Decision, reviewer: Reviewer, error: Error) -> Change[Approval]:
-    return record_refusal(approval, decision.kind, reviewer, error, args_sha256=decision.seen.args_sha256)
+    digest = (decision.seen.args_sha256 or "")[:DIGEST_LENGTH]
+    return record_refusal(approval, decision.kind, reviewer, error, args_sha256=digest or None)
 
 
 def _approve(

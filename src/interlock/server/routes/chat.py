@@ -18,7 +18,7 @@ from interlock.chat.stream import Position, StreamEvent, line_events, parse_posi
 from interlock.chat.threads import FIRST_CURSOR, ThreadQuery, UserMessage
 from interlock.core.call import MAX_NAME
 from interlock.core.chat.thread import MAX_TEXT, Thread, ThreadEntry
-from interlock.core.decision import MAX_COMMENT, Acknowledgement, Approve, Reject
+from interlock.core.decision import DIGEST_LENGTH, MAX_COMMENT, Acknowledgement, Approve, Reject
 from interlock.core.errors import Conflict, InvalidRequest
 from interlock.runtime.durations import rfc3339
 from interlock.server.asgi_route import AsgiRouter
@@ -242,7 +242,7 @@ class ChatDecisionBody(RequestBody):
     approvalId: Annotated[str, Field(min_length=1, max_length=200)]
     approved: bool
     reason: Annotated[str, Field(max_length=MAX_COMMENT)] = ""
-    argsSha256: str | None = None
+    argsSha256: str | None = Field(None, max_length=DIGEST_LENGTH)
 
     @model_validator(mode="before")
     @classmethod

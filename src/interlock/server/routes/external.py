@@ -19,7 +19,7 @@ from interlock.config.models import ActionSettings, is_builtin_action
 from interlock.core.approval.approval import APPROVED_STATUSES, Approval
 from interlock.core.call import MAX_NAME, ToolCall, ToolSpec
 from interlock.core.confusables import differs_only_in_case
-from interlock.core.decision import Acknowledgement, Approve, Decision, Edit, Reject
+from interlock.core.decision import DIGEST_LENGTH, Acknowledgement, Approve, Decision, Edit, Reject
 from interlock.core.errors import CallMismatch, DeniedNow, Forbidden, Frozen, InvalidDecision, InvalidRequest, Problem
 from interlock.core.ledger.event import Stored
 from interlock.core.outcome import Outcome, Refused, status_at
@@ -123,7 +123,7 @@ class SubmitAnswerBody(RequestBody):
     decision: Literal["approved", "rejected", "modified"]
     comment: str = ""
     modifiedPayload: dict[str, object] | None = None
-    argsSha256: str | None = None
+    argsSha256: str | None = Field(None, max_length=DIGEST_LENGTH)
     reviewerId: Annotated[
         str | None, Field(max_length=MAX_NAME, description="Your own name or e-mail address; any other is refused.")
     ] = None
