@@ -13,8 +13,8 @@ import pytest
 
 from interlock.app.bootstrap import AppServices
 from interlock.chat.tool import Tool, ToolContext, ToolInvocation
-from interlock.chat.tools.linear import pack
-from interlock.chat.tools.linear.api import idempotent_id, make_linear_access
+from interlock.chat.tools.linear import operations, pack
+from interlock.chat.tools.linear.api import LinearClient, idempotent_id, make_linear_access
 from interlock.core.errors import CallWouldFail, EffectUnknown, Misconfigured, ToolFailed
 from interlock.core.ports import ToolItemStore
 from interlock.demo.linear.content import fill_linear
@@ -108,6 +108,23 @@ async def test_issues_are_found_by_words(linear: LinearToolHarness) -> None:  # 
     found = await linear.use("search_issues", query="tabs cart")
     assert [issue["id"] for issue in found["issues"]] == ["DEMO-2"]
     assert await linear.use("search_issues", query="nothing of the kind") == {"issues": [], "more": False}
+
+
+@pytest.mark.parametrize(
+    ("cursors", "pages"), [(["same"] * 9, 2), ([f"c{n}" for n in range(99)], operations.MAX_PAGES)]
+)
+async def test_a_list_whose_pages_never_end_is_read_only_so_far(
+    linear: LinearToolHarness, monkeypatch: pytest.MonkeyPatch, cursors: list[str], pages: int
+) -> None:  # R7
+    asked: list[object] = []
+
+    async def query(_: LinearClient, document: str, **variables: object) -> Mapping[str, object]:
+        asked.append(variables["after"])
+        return {"page": {"nodes": [], "pageInfo": {"hasNextPage": True, "endCursor": cursors[len(asked) - 1]}}}
+
+    monkeypatch.setattr(LinearClient, "query", query)
+    assert await linear.use("list_teams") == {"teams": [], "more": True}
+    assert asked == [None, *cursors[: pages - 1]]
 
 
 async def test_an_issue_is_read_with_its_comments_oldest_first(linear: LinearToolHarness) -> None:  # R7
