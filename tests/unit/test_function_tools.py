@@ -216,6 +216,28 @@ async def test_a_function_that_exits_does_not_end_the_server() -> None:  # R64
         await call(make_tool(leave_async))
 
 
+async def test_what_ends_after_its_caller_gave_up_is_dropped_in_silence() -> None:  # R64
+    """An error in the thread is a warning, and so fails the test."""
+    begun, go_on = threading.Event(), threading.Event()
+    threads: list[threading.Thread] = []
+
+    def look(args: Mapping[str, object]) -> str:
+        threads.append(threading.current_thread())
+        begun.set()
+        go_on.wait()
+        return "late"
+
+    made = make_tool(tool(lambda order: order, name="refund", preview=look))
+    asking = asyncio.ensure_future(render_preview(made.spec, propose("refund", {"order": "A7"}, "r", "c")))
+    await asyncio.to_thread(begun.wait)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    go_on.set()
+    await asyncio.to_thread(threads[0].join)
+    assert not threads[0].is_alive()
+
+
 async def test_the_idempotency_key_is_there_while_it_runs_also_in_its_thread() -> None:  # R64
     @tool(effect="write")
     def charge() -> str:

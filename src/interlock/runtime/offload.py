@@ -18,11 +18,16 @@ async def offload(size: int, work: Callable[[], T]) -> T:
 
 
 async def run_in_own_thread(work: Callable[[], T]) -> T:
-    """Run foreign code in a thread of its own: one that hangs takes no thread from others, and delays no exit."""
+    """Run foreign code in a thread of its own: one that hangs takes no thread from others, and delays no exit.
+
+    If the caller gives up, the code runs on, and its result is dropped.
+    """
     future: Future[T] = Future()
     context = copy_context()
 
     def run() -> None:
+        if not future.set_running_or_notify_cancel():
+            return
         try:
             future.set_result(context.run(work))
         except (StopIteration, SystemExit, KeyboardInterrupt) as error:  # they would end the event loop
