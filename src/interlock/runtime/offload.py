@@ -20,7 +20,7 @@ async def offload(size: int, work: Callable[[], T]) -> T:
 async def run_in_own_thread(work: Callable[[], T]) -> T:
     """Run foreign code in a thread of its own: one that hangs takes no thread from others, and delays no exit.
 
-    If the caller gives up, the code runs on, and its result is dropped.
+    If the caller gives up, the code runs on, and its result is dropped. Raises SystemExit if the code does: handle it.
     """
     future: Future[T] = Future()
     context = copy_context()
@@ -30,7 +30,7 @@ async def run_in_own_thread(work: Callable[[], T]) -> T:
             return
         try:
             future.set_result(context.run(work))
-        except (StopIteration, SystemExit, KeyboardInterrupt) as error:  # they would end the event loop
+        except (StopIteration, KeyboardInterrupt) as error:  # they would end the event loop
             future.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
         except BaseException as error:  # noqa: BLE001  raised where it is awaited
             future.set_exception(error)
