@@ -237,6 +237,28 @@ async def test_what_ends_after_its_caller_gave_up_is_dropped_in_silence() -> Non
     assert not threads[0].is_alive()
 
 
+async def test_previews_that_hang_take_a_bounded_number_of_threads() -> None:  # R64
+    go_on = threading.Event()
+    threads: list[threading.Thread] = []
+
+    def look(args: Mapping[str, object]) -> str:
+        threads.append(threading.current_thread())
+        go_on.wait()
+        return "shown"
+
+    made = make_tool(tool(lambda order: order, name="refund", preview=look))
+    proposed = propose("refund", {"order": "A7"}, "r", "c")
+    looks = [asyncio.create_task(render_preview(made.spec, proposed)) for _ in range(40)]
+    try:
+        assert await asyncio.gather(*looks[32:]) == ["No preview: 32 others have not ended yet."] * 8
+    finally:
+        go_on.set()
+    assert await asyncio.gather(*looks[:32]) == ["shown"] * 32
+    for thread in threads:
+        await asyncio.to_thread(thread.join)
+    assert await render_preview(made.spec, proposed) == "shown"
+
+
 async def test_the_idempotency_key_is_there_while_it_runs_also_in_its_thread() -> None:  # R64
     @tool(effect="write")
     def charge() -> str:
