@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
@@ -18,9 +18,9 @@ from interlock import ToolFailed, tool
 from interlock.app.executor import as_current, current_execution
 from interlock.app.gate import Execution, render_preview
 from interlock.chat import tool as chat_tool
-from interlock.chat.tool import CONFIRMED_SCHEMA, Tool, ToolInvocation, make_tool
+from interlock.chat.tool import CONFIRMED_SCHEMA, Tool, ToolInvocation, adapt_tool, make_tool
 from interlock.core.call import propose
-from interlock.core.errors import InvalidRequest, Misconfigured
+from interlock.core.errors import CallWouldFail, InvalidRequest, Misconfigured
 from interlock.runtime.functions import FunctionTool, find_declaration
 from interlock.runtime.json_schema import validate
 
@@ -308,7 +308,7 @@ async def test_an_argument_of_that_name_is_the_functions_own() -> None:
     assert await call(made, confirmed=True) is True
 
 
-async def test_a_preview_says_that_the_call_would_fail_or_that_it_takes_too_long(
+async def test_a_preview_says_that_the_call_may_fail_or_that_it_takes_too_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # R64
     async def shown(args: Mapping[str, object]) -> str:
@@ -320,7 +320,20 @@ async def test_a_preview_says_that_the_call_would_fail_or_that_it_takes_too_long
     made = make_tool(tool(lambda order: order, name="refund", preview=shown))
     assert made.spec.preview is not None
     for order, text in {
-        "A7": "This would fail now: There is no such order.",
+        "A7": "This may fail: There is no such order.",
         "slow": "No preview: it took more",
     }.items():
         assert (await render_preview(made.spec, propose("refund", {"order": order}, "r", "c"))).startswith(text)
+
+
+@pytest.mark.parametrize("adapt", [lambda made: made, adapt_tool])
+async def test_a_call_that_would_fail_for_certain_is_not_shown_to_people(adapt: Callable[[Tool], Tool]) -> None:  # R35
+    def missing(args: Mapping[str, object]) -> str:
+        raise CallWouldFail("There is no such order.")
+
+    made = adapt(make_tool(tool(lambda order: order, name="refund", preview=missing)))
+    assert made.spec.preview is not None
+    shown = made.spec.preview({"order": "A7"})
+    assert inspect.isawaitable(shown)
+    with pytest.raises(CallWouldFail, match="no such order"):  # the gate refuses the call
+        await shown
