@@ -165,8 +165,10 @@ async def test_an_objective_has_at_most_fifty_key_results(tools: Mapping[str, To
     create = tools["okr_create_key_result"]
     for number in range(okr.MAX_KEY_RESULTS - 1):
         await run_tool(create, f"key{number}", objective_id="O-4", title="T", target=1)
-    with pytest.raises(ToolFailed, match="which is the limit"):
+    with pytest.raises(CallWouldFail, match="which is the limit"):
         await run_tool(create, "one more", objective_id="O-4", title="T", target=1)
+    with pytest.raises(CallWouldFail, match="which is the limit"):  # nobody is asked about it
+        await preview_lines(create, objective_id="O-4", title="T", target=1)
 
 
 async def test_progress_is_in_the_history_with_its_approval(
