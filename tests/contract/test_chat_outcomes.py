@@ -412,7 +412,7 @@ async def _wait_for_card(chat: ChatHarness, thread: Thread) -> Approval:
 
 # Calls that are known to fail
 
-MISSING = CallWouldFail("There is no page 'Abuot'. Near that: 'About'.")
+MISSING = CallWouldFail("There is no page 'Abuot'. Similar names: 'About'.")
 TOLD = {"success": False, "status": "failed", "error": MISSING.message}
 DENY_FILES = "version: 1\nrules:\n  - {name: never, tools: [t_file], then: deny, reason: Not here.}\n"
 

@@ -105,16 +105,16 @@ async def test_images_say_where_they_are_used(tools: Mapping[str, Tool]) -> None
 @pytest.mark.parametrize(
     ("tool", "args", "words"),
     [
-        ("cms_read_page", {"slug": "abuot"}, "There is no page 'abuot'. Near that: 'about'."),
-        ("cms_read_page", {"slug": "About"}, "There is no page 'About'. Near that: 'about'."),
-        ("cms_read_post", {"slug": "hello"}, "There is no post 'hello'. Near that: 'hello-world'."),
+        ("cms_read_page", {"slug": "abuot"}, "There is no page 'abuot'. Similar names: 'about'."),
+        ("cms_read_page", {"slug": "About"}, "There is no page 'About'. Similar names: 'about'."),
+        ("cms_read_post", {"slug": "hello"}, "There is no post 'hello'. Similar names: 'hello-world'."),
         ("cms_publish_post", {"slug": "qqq"}, "There is no post 'qqq'. Use cms_list_posts to see what there is."),
-        ("cms_delete_image", {"id": "image-5"}, "There is no image 'image-5'. Near that: 'img-5'"),
-        ("cms_delete_pages", {"slugs": ["about", "princing"]}, "There is no page 'princing'. Near that: 'pricing'"),
+        ("cms_delete_image", {"id": "image-5"}, "There is no image 'image-5'. Similar names: 'img-5'"),
+        ("cms_delete_pages", {"slugs": ["about", "princing"]}, "There is no page 'princing'. Similar names: 'pricing'"),
         (
             "cms_delete_section",
             {"page": "about", "section": "teams"},
-            "There is no section 'teams' on page 'about'. Near that: 'team'",
+            "There is no section 'teams' on page 'about'. Similar names: 'team'",
         ),
     ],
 )

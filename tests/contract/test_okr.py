@@ -183,8 +183,12 @@ async def test_progress_is_in_the_history_with_its_approval(
 @pytest.mark.parametrize(
     ("tool", "args", "words"),
     [
-        ("okr_update_objective", {"id": "o-1", "status": "achieved"}, "There is no objective 'o-1'. Near that: 'O-1'"),
-        ("okr_update_key_result", {"id": "KR-77", "current": 1}, "There is no key result 'KR-77'. Near that: 'KR-"),
+        (
+            "okr_update_objective",
+            {"id": "o-1", "status": "achieved"},
+            "There is no objective 'o-1'. Similar names: 'O-1'",
+        ),
+        ("okr_update_key_result", {"id": "KR-77", "current": 1}, "There is no key result 'KR-77'. Similar names: 'KR-"),
         ("okr_create_key_result", {"objective_id": "?", "title": "T", "target": 1}, "Use okr_list_objectives to see"),
     ],
 )

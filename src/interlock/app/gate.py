@@ -472,7 +472,7 @@ class Gate:
         proposal = await self._make_proposal(policy, call, spec, Deny(reason), "", ())
         if spec.secret:
             reason = await asyncio.to_thread(mask_text, reason, call.args, proposal.shown.data)
-        change = propose.deny_failing(proposal, judgement.verdict.rule, reason)
+        change = propose.deny_by_preview(proposal, judgement.verdict.rule, reason)
         await self._store.deny(call.workspace, change.events, spec)
         return CallWouldFail(reason)
 

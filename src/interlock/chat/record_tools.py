@@ -93,7 +93,7 @@ def find_in_transaction(transaction: ToolItemTransaction, kind: str, record_id: 
 def missing_record(kind: str, name: str, known: Iterable[str], list_tool: str, where: str = "") -> CallWouldFail:
     by_lower = {each.lower(): each for each in known}
     near = [by_lower[each] for each in get_close_matches(name.lower(), by_lower, MAX_SUGGESTIONS, MIN_SIMILARITY)]
-    hint = f"Near that: {quote_names(near)}." if near else f"Use {list_tool} to see what there is."
+    hint = f"Similar names: {quote_names(near)}." if near else f"Use {list_tool} to see what there is."
     return CallWouldFail(f"There is no {kind.replace('_', ' ')} {name!r}{where}. {hint}")
 
 
@@ -108,7 +108,7 @@ def new_id(transaction: ToolItemTransaction, counter: str, kind: str, prefix: st
 
 
 class HistoryTransaction:
-    """A transaction that also writes the history of items of some kinds. An item takes its history along when it goes.
+    """A transaction that also writes the history of items of some kinds. An item's history is deleted with it.
 
     A put that changes nothing is left out.
     """
