@@ -87,7 +87,7 @@ def test_no_package_replaces_a_kind_of_ours_and_two_do_not_share_one(write: Writ
         write(f"{name}-1.0.dist-info/entry_points.txt", f"[interlock.channels]\n{kinds}\n")
     sys.path.append(str(tmp_path))
     assert load_channel_type("slack").connect.__module__ == "interlock.notify.channels.slack.channel"
-    assert refusal("pager") == 'several packages have a kind of channel "pager": one:Pager, two:Pager'
+    assert refusal("pager") == 'several installed packages have "pager" in interlock.channels: one:Pager, two:Pager'
 
 
 def test_the_folder_of_the_configuration_replaces_no_other_module(write: Write) -> None:
@@ -121,7 +121,10 @@ def test_a_file_that_was_only_found_is_not_trusted_with_code(write: Write) -> No
             "needs_more cannot be imported: ModuleNotFoundError: No module named 'nowhere",
         ),
         ("broken:Pager", "broken cannot be imported: ZeroDivisionError: division by zero ("),
-        ("pagers:Pager:x", '"pagers:Pager:x" is not an import path, such as mycompany.shop:tools'),
+        (
+            "pagers:Pager:x",
+            '"pagers:Pager:x" is not an import path; write module:attribute, such as mycompany.shop:tools',
+        ),
         ("../evil:Pager", '"../evil:Pager" is not an import path'),
         ("pagers:text_setting", "pagers:text_setting is not a class"),
     ],

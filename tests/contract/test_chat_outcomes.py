@@ -412,7 +412,7 @@ async def _wait_for_card(chat: ChatHarness, thread: Thread) -> Approval:
 
 # Calls that are known to fail
 
-MISSING = CallWouldFail("There is no page 'Abuot'. Near that: 'About'.")
+MISSING = CallWouldFail("There is no page 'Abuot'. Similar names: 'About'.")
 TOLD = {"success": False, "status": "failed", "error": MISSING.message}
 DENY_FILES = "version: 1\nrules:\n  - {name: never, tools: [t_file], then: deny, reason: Not here.}\n"
 
@@ -454,7 +454,9 @@ async def test_a_look_up_that_gets_no_answer_leaves_the_question_to_people(datab
         chat.effects.look_up_error = ToolFailed("Linear cannot be reached.")
         thread = await chat.say("File it")
         (card,) = await chat.pending_approvals(thread)
-        assert (await chat.services.inbox.show("default", card.id)).card.preview == "No preview: ToolFailed."
+        assert (
+            await chat.services.inbox.show("default", card.id)
+        ).card.preview == "This may fail: Linear cannot be reached."
 
 
 # R19, R35

@@ -12,9 +12,11 @@ import httpx2
 import pytest
 
 from interlock.app.bootstrap import AppServices
+from interlock.app.gate import render_preview
 from interlock.chat.tool import Tool, ToolContext, ToolInvocation
-from interlock.chat.tools.linear import pack
-from interlock.chat.tools.linear.api import idempotent_id, make_linear_access
+from interlock.chat.tools.linear import operations, pack
+from interlock.chat.tools.linear.api import LinearClient, idempotent_id, make_linear_access
+from interlock.core.call import propose
 from interlock.core.errors import CallWouldFail, EffectUnknown, Misconfigured, ToolFailed
 from interlock.core.ports import ToolItemStore
 from interlock.demo.linear.content import fill_linear
@@ -108,6 +110,23 @@ async def test_issues_are_found_by_words(linear: LinearToolHarness) -> None:  # 
     found = await linear.use("search_issues", query="tabs cart")
     assert [issue["id"] for issue in found["issues"]] == ["DEMO-2"]
     assert await linear.use("search_issues", query="nothing of the kind") == {"issues": [], "more": False}
+
+
+@pytest.mark.parametrize(
+    ("cursors", "pages"), [(["same"] * 9, 2), ([f"c{n}" for n in range(99)], operations.MAX_PAGES)]
+)
+async def test_a_list_whose_pages_never_end_is_read_only_so_far(
+    linear: LinearToolHarness, monkeypatch: pytest.MonkeyPatch, cursors: list[str], pages: int
+) -> None:  # R7
+    asked: list[object] = []
+
+    async def query(_: LinearClient, document: str, **variables: object) -> Mapping[str, object]:
+        asked.append(variables["after"])
+        return {"page": {"nodes": [], "pageInfo": {"hasNextPage": True, "endCursor": cursors[len(asked) - 1]}}}
+
+    monkeypatch.setattr(LinearClient, "query", query)
+    assert await linear.use("list_teams") == {"teams": [], "more": True}
+    assert asked == [None, *cursors[: pages - 1]]
 
 
 async def test_an_issue_is_read_with_its_comments_oldest_first(linear: LinearToolHarness) -> None:  # R7
@@ -478,8 +497,10 @@ async def test_errors_are_plain_and_never_contain_the_key(
     linear.line.override = (status, headers, (body if isinstance(body, str) else json.dumps(body)).encode())
     with pytest.raises(ToolFailed) as failed:
         await linear.use("list_issues")
-    result = [failed.value.message, await linear.preview("delete_issue", id="DEMO-1"), repr(linear.tools)]
-    assert result[1].startswith("This could not be looked up")
+    delete = linear.tools["linear_delete_issue"].spec
+    shown = await render_preview(delete, propose(delete.name, {"id": "DEMO-1"}, "run", "call"))
+    result = [failed.value.message, shown, repr(linear.tools)]
+    assert shown.startswith("This may fail: ")
     access = make_linear_access(linear.kit)
     assert access is not None
     async with access.open_client() as talk:

@@ -165,8 +165,10 @@ async def test_an_objective_has_at_most_fifty_key_results(tools: Mapping[str, To
     create = tools["okr_create_key_result"]
     for number in range(okr.MAX_KEY_RESULTS - 1):
         await run_tool(create, f"key{number}", objective_id="O-4", title="T", target=1)
-    with pytest.raises(ToolFailed, match="which is the limit"):
+    with pytest.raises(CallWouldFail, match="which is the limit"):
         await run_tool(create, "one more", objective_id="O-4", title="T", target=1)
+    with pytest.raises(CallWouldFail, match="which is the limit"):  # nobody is asked about it
+        await preview_lines(create, objective_id="O-4", title="T", target=1)
 
 
 async def test_progress_is_in_the_history_with_its_approval(
@@ -181,8 +183,12 @@ async def test_progress_is_in_the_history_with_its_approval(
 @pytest.mark.parametrize(
     ("tool", "args", "words"),
     [
-        ("okr_update_objective", {"id": "o-1", "status": "achieved"}, "There is no objective 'o-1'. Near that: 'O-1'"),
-        ("okr_update_key_result", {"id": "KR-77", "current": 1}, "There is no key result 'KR-77'. Near that: 'KR-"),
+        (
+            "okr_update_objective",
+            {"id": "o-1", "status": "achieved"},
+            "There is no objective 'o-1'. Similar names: 'O-1'",
+        ),
+        ("okr_update_key_result", {"id": "KR-77", "current": 1}, "There is no key result 'KR-77'. Similar names: 'KR-"),
         ("okr_create_key_result", {"objective_id": "?", "title": "T", "target": 1}, "Use okr_list_objectives to see"),
     ],
 )

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,12 @@ from interlock import (
     CallFailed,
     CallRefused,
     CallUnknown,
+    CallWouldFail,
     Edit,
     Interlock,
     Misconfigured,
     Proceed,
+    Refused,
     Reject,
     Respond,
     ToolCall,
@@ -184,6 +186,23 @@ async def test_a_denied_call_raises_at_once(make_interlock: Callable[..., Interl
 
     with pytest.raises(CallRefused, match="Not the root"):
         await wipe("/")
+
+
+async def test_a_call_that_its_preview_knows_to_fail_is_refused(tmp_path: Path) -> None:  # R35
+    def missing(args: Mapping[str, object]) -> str:
+        raise CallWouldFail(f"There is no {args['path']}.")
+
+    async with Interlock(f"sqlite:///{tmp_path / 'calls.db'}", agent="tester") as lock:
+
+        @lock.tool(effect="destructive", preview=missing)
+        async def wipe(path: str) -> None:
+            pytest.fail("it ran")
+
+        with pytest.raises(CallRefused, match=r"^wipe was not run \(denied\): There is no /x\.$") as refused:
+            await wipe("/x")
+        assert isinstance(refused.value.result, dict)
+        assert refused.value.result["reason"] == "There is no /x."
+        assert await lock.check(propose("wipe", {"path": "/y"}, "run", "call")) == Refused("There is no /y.")
 
 
 async def test_a_tool_that_fails_is_recorded_without_its_secrets(

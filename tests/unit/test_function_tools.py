@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
@@ -18,9 +18,9 @@ from interlock import ToolFailed, tool
 from interlock.app.executor import as_current, current_execution
 from interlock.app.gate import Execution, render_preview
 from interlock.chat import tool as chat_tool
-from interlock.chat.tool import CONFIRMED_SCHEMA, Tool, ToolInvocation, make_tool
+from interlock.chat.tool import CONFIRMED_SCHEMA, Tool, ToolInvocation, adapt_tool, make_tool
 from interlock.core.call import propose
-from interlock.core.errors import InvalidRequest, Misconfigured
+from interlock.core.errors import CallWouldFail, InvalidRequest, Misconfigured
 from interlock.runtime.functions import FunctionTool, find_declaration
 from interlock.runtime.json_schema import validate
 
@@ -210,10 +210,53 @@ async def test_a_function_that_exits_does_not_end_the_server() -> None:  # R64
     async def leave_async() -> None:
         sys.exit(3)
 
-    with pytest.raises(RuntimeError, match="SystemExit: 3"):
-        await call(make_tool(leave))
-    with pytest.raises(ToolFailed, match="tried to end the program"):
-        await call(make_tool(leave_async))
+    for function in (leave, leave_async):
+        with pytest.raises(ToolFailed, match=r"^The tool tried to end the program\.$"):
+            await call(make_tool(function))
+
+
+async def test_what_ends_after_its_caller_gave_up_is_dropped_in_silence() -> None:  # R64
+    """An error in the thread is a warning, and so fails the test."""
+    begun, go_on = threading.Event(), threading.Event()
+    threads: list[threading.Thread] = []
+
+    def look(args: Mapping[str, object]) -> str:
+        threads.append(threading.current_thread())
+        begun.set()
+        go_on.wait()
+        return "late"
+
+    made = make_tool(tool(lambda order: order, name="refund", preview=look))
+    asking = asyncio.ensure_future(render_preview(made.spec, propose("refund", {"order": "A7"}, "r", "c")))
+    await asyncio.to_thread(begun.wait)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    go_on.set()
+    await asyncio.to_thread(threads[0].join)
+    assert not threads[0].is_alive()
+
+
+async def test_previews_that_hang_take_a_bounded_number_of_threads() -> None:  # R64
+    go_on = threading.Event()
+    threads: list[threading.Thread] = []
+
+    def look(args: Mapping[str, object]) -> str:
+        threads.append(threading.current_thread())
+        go_on.wait()
+        return "shown"
+
+    made = make_tool(tool(lambda order: order, name="refund", preview=look))
+    proposed = propose("refund", {"order": "A7"}, "r", "c")
+    looks = [asyncio.create_task(render_preview(made.spec, proposed)) for _ in range(40)]
+    try:
+        assert await asyncio.gather(*looks[32:]) == ["No preview: 32 others have not ended yet."] * 8
+    finally:
+        go_on.set()
+    assert await asyncio.gather(*looks[:32]) == ["shown"] * 32
+    for thread in threads:
+        await asyncio.to_thread(thread.join)
+    assert await render_preview(made.spec, proposed) == "shown"
 
 
 async def test_the_idempotency_key_is_there_while_it_runs_also_in_its_thread() -> None:  # R64
@@ -265,7 +308,7 @@ async def test_an_argument_of_that_name_is_the_functions_own() -> None:
     assert await call(made, confirmed=True) is True
 
 
-async def test_a_preview_says_that_the_call_would_fail_or_that_it_takes_too_long(
+async def test_a_preview_says_that_the_call_may_fail_or_that_it_takes_too_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # R64
     async def shown(args: Mapping[str, object]) -> str:
@@ -277,7 +320,20 @@ async def test_a_preview_says_that_the_call_would_fail_or_that_it_takes_too_long
     made = make_tool(tool(lambda order: order, name="refund", preview=shown))
     assert made.spec.preview is not None
     for order, text in {
-        "A7": "This would fail now: There is no such order.",
+        "A7": "This may fail: There is no such order.",
         "slow": "No preview: it took more",
     }.items():
         assert (await render_preview(made.spec, propose("refund", {"order": order}, "r", "c"))).startswith(text)
+
+
+@pytest.mark.parametrize("adapt", [lambda made: made, adapt_tool])
+async def test_a_call_that_would_fail_for_certain_is_not_shown_to_people(adapt: Callable[[Tool], Tool]) -> None:  # R35
+    def missing(args: Mapping[str, object]) -> str:
+        raise CallWouldFail("There is no such order.")
+
+    made = adapt(make_tool(tool(lambda order: order, name="refund", preview=missing)))
+    assert made.spec.preview is not None
+    shown = made.spec.preview({"order": "A7"})
+    assert inspect.isawaitable(shown)
+    with pytest.raises(CallWouldFail, match="no such order"):  # the gate refuses the call
+        await shown

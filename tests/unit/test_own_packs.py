@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from importlib import metadata
@@ -245,12 +246,7 @@ async def test_a_tool_of_ones_own_making_may_be_sync_and_needs_a_valid_schema(fo
 
 def test_an_installed_package_brings_a_pack_by_an_entry_point(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is in use where the configuration names it, and nowhere else."""  # R64
-    point = metadata.EntryPoint("shop", "corner_shop:tools", "interlock.tools")
-
-    def entry_points(**wanted: str) -> list[metadata.EntryPoint]:
-        return [point] if point.matches(**wanted) else []
-
-    monkeypatch.setattr("interlock.config.agents.entry_points", entry_points)
+    install_entry_points(monkeypatch, metadata.EntryPoint("shop", "corner_shop:tools", "interlock.tools"))
     assert load(folder, "{shop: {key: x}}").tools["shop"] == {"key": "x", "use": "corner_shop:tools"}
     assert load(folder, "{shop: {}}").own_packs() == {"shop": "corner_shop:tools"}
     assert load(folder, "{cms: {}}").own_packs() == {}
@@ -260,11 +256,29 @@ def test_an_installed_package_brings_a_pack_by_an_entry_point(folder: Path, monk
         load(folder, "{other: {}}")
 
 
+def test_two_installed_packages_do_not_share_the_name_of_a_pack(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # R64
+    paths = ("corner_shop:tools", "big_shop:tools")
+    install_entry_points(monkeypatch, *(metadata.EntryPoint("shop", path, "interlock.tools") for path in paths))
+    said = 'line 1: shop: several installed packages have "shop" in interlock.tools: big_shop:tools, corner_shop:tools'
+    with pytest.raises(Misconfigured, match=re.escape(said)):
+        load(folder, "{shop: {}}")
+    assert load(folder, "{shop: 'big_shop:tools'}").own_packs() == {"shop": "big_shop:tools"}
+
+
+def install_entry_points(monkeypatch: pytest.MonkeyPatch, *points: metadata.EntryPoint) -> None:
+    def entry_points(**wanted: str) -> metadata.EntryPoints:
+        return metadata.EntryPoints(points).select(**wanted)
+
+    monkeypatch.setattr("interlock.runtime.import_path.entry_points", entry_points)
+
+
 @pytest.mark.parametrize(
     ("tools", "said"),
     [
-        ("{shop: 'corner shop'}", 'line 1: shop: "corner shop" is no place of tools; write module:attribute'),
-        ("{shop: {use: '../shop.py'}}", 'line 1: shop: "../shop.py" is no place of tools'),
+        ("{shop: 'corner shop'}", 'line 1: shop: "corner shop" is not an import path; write module:attribute'),
+        ("{shop: {use: '../shop.py'}}", 'line 1: shop: "../shop.py" is not an import path'),
         ("{agent: 'corner_shop:tools'}", 'line 1: "agent" cannot be the name of a pack'),
         ("{'a b': 'corner_shop:tools'}", 'line 1: "a b" cannot be the name of a pack'),
         ("{cms: {use: 'corner_shop:tools'}}", 'line 1: unknown key "use" in cms'),

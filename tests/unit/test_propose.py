@@ -12,7 +12,7 @@ from interlock.core.approval.propose import (
     check_approval_id,
     check_same_call,
     deny,
-    deny_failing,
+    deny_by_preview,
     id_taken_error,
     request_approval,
 )
@@ -209,7 +209,7 @@ def test_a_denied_call_leaves_an_event_and_no_approval() -> None:
 
 # R35, R41
 def test_a_call_that_would_fail_is_denied_by_its_preview_under_the_rule_that_asked() -> None:
-    change = deny_failing(proposal(), "payments ask", "There is no account 7.")
+    change = deny_by_preview(proposal(), "payments ask", "There is no account 7.")
     (event,) = change.events
     assert (change.state, event.kind) == (None, "denied")
     assert event.data == {"tool": "pay", "rule": "payments ask", "spec": PAY.sha256, "by": "preview"}

@@ -29,7 +29,7 @@ from interlock.core.card import Finding
 from interlock.core.chat.thread import is_thread_id
 from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE
 from interlock.core.declared import call_findings, call_sentence, stored_preview
-from interlock.core.errors import CallWouldFail, Forbidden, InvalidRequest, NotFound, Problem, Stale
+from interlock.core.errors import CallWouldFail, Forbidden, InvalidRequest, NotFound, Problem, Stale, ToolFailed
 from interlock.core.fast_dataclasses import fast_replace
 from interlock.core.freeze import Freeze
 from interlock.core.grant import Amounts, Grant
@@ -472,7 +472,7 @@ class Gate:
         proposal = await self._make_proposal(policy, call, spec, Deny(reason), "", ())
         if spec.secret:
             reason = await asyncio.to_thread(mask_text, reason, call.args, proposal.shown.data)
-        change = propose.deny_failing(proposal, judgement.verdict.rule, reason)
+        change = propose.deny_by_preview(proposal, judgement.verdict.rule, reason)
         await self._store.deny(call.workspace, change.events, spec)
         return CallWouldFail(reason)
 
@@ -660,7 +660,9 @@ async def render_preview(spec: ToolSpec, call: ToolCall) -> str:
 
 
 def _missing_preview(error: Exception) -> str:
-    """The reviewer is told that there is no preview, and why."""
+    """Why there is no preview; of another error than ToolFailed only the type, since its message is not for people."""
+    if isinstance(error, ToolFailed):
+        return f"This may fail: {error.message[:MAX_MESSAGE]}"
     return f"No preview: {type(error).__name__}."
 
 

@@ -98,7 +98,7 @@ def missing_record(kind: str, name: str, known: Iterable[str], list_tool: str, w
     starts = {each[:MAX_COMPARED_LENGTH].lower(): each for each in islice(known, MAX_COMPARED_NAMES)}
     sought = name[:MAX_COMPARED_LENGTH].lower()
     near = [starts[each] for each in get_close_matches(sought, starts, MAX_SUGGESTIONS, MIN_SIMILARITY)]
-    hint = f"Near that: {quote_names(near)}." if near else f"Use {list_tool} to see what there is."
+    hint = f"Similar names: {quote_names(near)}." if near else f"Use {list_tool} to see what there is."
     return CallWouldFail(f"There is no {kind.replace('_', ' ')} {name!r}{where}. {hint}")
 
 
@@ -113,7 +113,7 @@ def new_id(transaction: ToolItemTransaction, counter: str, kind: str, prefix: st
 
 
 class HistoryTransaction:
-    """A transaction that also writes the history of items of some kinds. An item takes its history along when it goes.
+    """A transaction that also writes the history of items of some kinds. An item's history is deleted with it.
 
     A put that changes nothing is left out.
     """

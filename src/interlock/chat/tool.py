@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,7 +21,7 @@ from interlock.core.ports import DocumentIndex, ToolItemStore
 from interlock.core.sentence import tool_title
 from interlock.runtime.functions import FunctionTool, stored_result
 from interlock.runtime.json_schema import validate
-from interlock.runtime.offload import run_in_own_thread
+from interlock.runtime.offload import TooManyThreads, run_in_own_thread
 
 if TYPE_CHECKING:
     import httpx2
@@ -33,6 +34,9 @@ CONFIRMED_SCHEMA: Mapping[str, object] = {
 }
 MAX_DESCRIPTION = 4_000  # characters of a description for the model
 PREVIEW_TIMEOUT = 10.0  # seconds
+MAX_PREVIEW_THREADS = 32  # of synchronous previews, also of those that go on after their timeout
+
+_preview_slots = threading.Semaphore(MAX_PREVIEW_THREADS)
 
 
 class ToolInvocation(NamedTuple):
@@ -130,7 +134,7 @@ def make_tool(function: FunctionTool) -> Tool:
             values = function.parse(args)
         except InvalidRequest as error:
             raise ToolFailed(f"{error.message} Nothing was run.") from None
-        return _plain_result(await _call(body, **values))
+        return _plain_result(await _call(partial(body, **values)))
 
     described = function.description[:MAX_DESCRIPTION] or f"{tool_title(name)}."
     return Tool(spec, described, run, defaults=_valid_defaults(function))
@@ -142,7 +146,7 @@ def adapt_tool(tool: Tool) -> Tool:
 
     async def run(invocation: ToolInvocation) -> object:
         args = without_confirmed_argument(spec, invocation.args)
-        return _plain_result(await _call(tool.run, invocation._replace(args=args)))
+        return _plain_result(await _call(partial(tool.run, invocation._replace(args=args))))
 
     return replace(tool, spec=replace(spec, preview=_make_preview(spec)), run=run)
 
@@ -157,19 +161,22 @@ def _plain_result(result: object) -> object:
     return read_canonical(stored_result(result))
 
 
-async def _call(function: Callable[..., Any], *args: Any, **values: Any) -> object:
+async def _call(function: Callable[[], Any], slots: threading.Semaphore | None = None) -> object:
     """Call a function from outside: a synchronous one must not block the event loop, and none may end it."""
     try:
         if inspect.iscoroutinefunction(function):
-            return await function(*args, **values)
-        given = await run_in_own_thread(partial(function, *args, **values))
+            return await function()
+        given = await run_in_own_thread(function, slots)
         return await given if inspect.isawaitable(given) else given
     except SystemExit:
         raise ToolFailed("The tool tried to end the program.") from None
 
 
 def _make_preview(spec: ToolSpec) -> Callable[[Args], Awaitable[str]] | None:
-    """The preview of a declared function, with a timeout: a call must not wait for it for ever."""
+    """The preview of a declared function, with a timeout: a call must not wait for it for ever.
+
+    Past the bound of threads there is no preview, and people are asked without one.
+    """
     preview = spec.preview
     if preview is None:
         return None
@@ -177,10 +184,10 @@ def _make_preview(spec: ToolSpec) -> Callable[[Args], Awaitable[str]] | None:
     async def shown(args: Args) -> str:
         try:
             async with asyncio.timeout(PREVIEW_TIMEOUT):
-                return str(await _call(preview, without_confirmed_argument(spec, args)))
+                return str(await _call(partial(preview, without_confirmed_argument(spec, args)), _preview_slots))
+        except TooManyThreads:
+            return f"No preview: {MAX_PREVIEW_THREADS} others have not ended yet."
         except TimeoutError:
             return f"No preview: it took more than {PREVIEW_TIMEOUT:g} seconds."
-        except ToolFailed as error:
-            return f"This would fail now: {error.message}"
 
     return shown

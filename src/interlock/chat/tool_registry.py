@@ -146,24 +146,24 @@ class ToolRegistry:
 
 def _load_own_pack(path: str, context: ToolContext, source: CodeSource) -> Sequence[Tool]:
     """Import the tools of a pack from outside. Raises Misconfigured, whatever is wrong with them."""
-    return [_own_tool(each, path) for each in _listed(import_object(path, source), path, context)]
+    return [_own_tool(each, path) for each in _find_tools(import_object(path, source), path, context)]
 
 
-def _listed(value: object, path: str, context: ToolContext) -> Iterable[object]:
+def _find_tools(value: object, path: str, context: ToolContext) -> Iterable[object]:
     """The tools at a path: one, a list of them, a module that has some, or a function of the context."""
     match value:
         case Tool():
             return [value]
         case list() | tuple():
-            return _some(value, path)
+            return _require_tools(value, path)
         case ModuleType():
-            makers = [getattr(value, function) for function in _pack_functions(value)]
-            made = [tool for maker in makers for tool in _made_by(maker, path, context)]
-            return made if makers else _some(_declared_in(value), path)
+            factories = [getattr(value, function) for function in _pack_functions(value)]
+            made = [tool for factory in factories for tool in _call_factory(factory, path, context)]
+            return made if factories else _require_tools(_declared_in(value), path)
         case _ if find_declaration(value) is not None:
             return [value]
         case _ if _is_factory(value):
-            return _made_by(value, path, context)
+            return _call_factory(value, path, context)
         case _:
             raise Misconfigured(
                 f"{path} is {_describe(value)}. It has to be a list of functions with @tool, one of them, a module, or "
@@ -171,7 +171,7 @@ def _listed(value: object, path: str, context: ToolContext) -> Iterable[object]:
             )
 
 
-def _some(found: Sequence[object], path: str) -> Sequence[object]:
+def _require_tools(found: Sequence[object], path: str) -> Sequence[object]:
     if not found:
         raise Misconfigured(f"{path} has no tools: put @tool on a function in it.")
     return found
@@ -188,7 +188,7 @@ def _is_factory(value: object) -> bool:
     return list(inspect.signature(value).parameters) == ["context"]
 
 
-def _made_by(factory: object, path: str, context: ToolContext) -> Iterable[object]:
+def _call_factory(factory: object, path: str, context: ToolContext) -> Iterable[object]:
     assert callable(factory)  # noqa: S101  checked before
     try:
         made = factory(context)

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 from difflib import get_close_matches
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 from urllib.parse import urlsplit
@@ -30,10 +29,11 @@ from interlock.config.yaml import Fields, YamlNode, YamlReader, parse_scalar, to
 from interlock.core import confusables
 from interlock.core.call import EFFECTS
 from interlock.core.chat.transcript import DEFAULT_LIMITS, TurnLimits
-from interlock.core.errors import InvalidRequest, Problem, did_you_mean
+from interlock.core.errors import InvalidRequest, Misconfigured, Problem, did_you_mean
 from interlock.core.sentence import template_names, template_problem
 from interlock.runtime.durations import format_duration, parse_duration
 from interlock.runtime.functions import secret_problem
+from interlock.runtime.import_path import TOOL_ENTRY_POINTS, check_import_path, find_entry_point
 
 AGENT_KEYS = tuple(field.name for field in dataclass_fields(AgentSettings))
 AGENT_TOOL_PREFIX = "agent_"  # prefix of the name of a tool that is another agent
@@ -45,9 +45,7 @@ CALLABLE_NAME = re.compile(r"[A-Za-z0-9_-]{1,58}")  # with the prefix it is a va
 
 TOOL_KEYS = tuple(field.name for field in dataclass_fields(ToolSettings))
 NO_SETTINGS = ToolSettings()
-ENTRY_POINT_GROUP = "interlock.tools"
 PACK_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
-OBJECT_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*(:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*)?")
 
 MAX_HINTS, MAX_COMPARED = 10, 2_000
 
@@ -347,13 +345,16 @@ def _own_pack(reader: YamlReader, name: str, item: YamlNode) -> JsonMapping | No
     fields = {OWN_PACK_KEY: item} if isinstance(item.value, str) and item.value else item.value
     if not isinstance(fields, dict):
         return None
-    path = reader.text(fields, OWN_PACK_KEY) if OWN_PACK_KEY in fields else _entry_point(name)
-    if not path and OWN_PACK_KEY not in fields:
-        return _unknown_pack(reader, name, item)
-    if not OBJECT_PATH.fullmatch(path):
-        reader.add_problem(
-            item.line, f'{name}: "{path}" is no place of tools; write module:attribute, such as mycompany.shop:tools'
+    path = ""
+    try:
+        path = (
+            reader.text(fields, OWN_PACK_KEY) if OWN_PACK_KEY in fields else find_entry_point(TOOL_ENTRY_POINTS, name)
         )
+        if not path and OWN_PACK_KEY not in fields:
+            return _unknown_pack(reader, name, item)
+        check_import_path(path)
+    except Misconfigured as error:
+        reader.add_problem(item.line, f"{name}: {error.message}")
     if name in RESERVED_TOOL_PREFIXES or not PACK_NAME.fullmatch(name):
         reader.add_problem(item.line, f'"{name}" cannot be the name of a pack: choose other letters, digits, _ or -')
     return {**plain_mapping(fields), OWN_PACK_KEY: path}
@@ -366,12 +367,6 @@ def _unknown_pack(reader: YamlReader, name: str, item: YamlNode) -> JsonMapping 
     message = f'unknown pack "{name}" in tools: give it use: module:attribute, or install a package that has it'
     reader.add_problem(item.line, message)
     return {OWN_PACK_KEY: ""}
-
-
-def _entry_point(name: str) -> str:
-    """Where an installed package says that the pack of this name is; empty if none does."""
-    found = next(iter(entry_points(group=ENTRY_POINT_GROUP, name=name)), None)
-    return "" if found is None else ":".join(filter(None, (found.module, found.attr)))
 
 
 def plain_mapping(fields: Fields) -> JsonMapping:

@@ -217,7 +217,10 @@ class ToolFailed(Error):
 
 
 class CallWouldFail(ToolFailed):
-    """What the call names is not there or not valid, for certain: not after a timeout or a network error."""
+    """The call was refused before anybody was asked, since its preview showed that it would fail.
+
+    That is for certain: what it names is not there or not valid. A timeout or a network error is a ToolFailed.
+    """
 
     code = "call_would_fail"
 

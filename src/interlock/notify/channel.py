@@ -18,7 +18,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from importlib import import_module
-from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
@@ -38,7 +37,14 @@ from interlock.core.notify.delivery import ApprovalView, Delivery, Notification,
 from interlock.core.notify.routing import DASHBOARD, ChannelCapabilities
 from interlock.notify import channels as folder
 from interlock.runtime.durations import rfc3339
-from interlock.runtime.import_path import INSTALLED_CODE, CodeSource, import_object
+from interlock.runtime.import_path import (
+    CHANNEL_ENTRY_POINTS,
+    INSTALLED_CODE,
+    CodeSource,
+    entry_point_names,
+    find_entry_point,
+    import_object,
+)
 
 if TYPE_CHECKING:
     import httpx2
@@ -80,7 +86,6 @@ __all__ = [  # what a channel from outside may need, and what loads channels
 ]
 CHANNEL_KINDS = tuple(sorted(each.name for each in iter_modules(folder.__path__)))  # a module or a package each
 COMMON_SETTINGS = ("priorities", "per_minute")  # settings of every channel
-ENTRY_POINTS = "interlock.channels"  # group of the entry points of installed packages
 CLASS_ATTRIBUTES, CLASS_METHODS, OPTIONAL_METHODS = (
     ("settings", "capabilities"),
     ("send", "update", "close"),
@@ -245,12 +250,10 @@ def load_channel_type(kind: str, source: CodeSource = INSTALLED_CODE) -> Channel
         return _own_type(kind)
     if ":" in kind:
         return _class_type(kind, import_object(kind, source))
-    found = [each for each in entry_points(group=ENTRY_POINTS) if each.name == kind]
-    if len({each.value for each in found}) > 1:
-        raise Misconfigured(f'several packages have a kind of channel "{kind}": {_join(each.value for each in found)}')
-    if found:
-        return _class_type(kind, import_object(found[0].value, INSTALLED_CODE))
-    kinds = {*CHANNEL_KINDS, *(each.name for each in entry_points(group=ENTRY_POINTS))}
+    path = find_entry_point(CHANNEL_ENTRY_POINTS, kind)
+    if path:
+        return _class_type(kind, import_object(path, INSTALLED_CODE))
+    kinds = {*CHANNEL_KINDS, *entry_point_names(CHANNEL_ENTRY_POINTS)}
     raise Misconfigured(f'there is no kind of channel "{kind}"{did_you_mean(kind, kinds)}')
 
 

@@ -1,4 +1,7 @@
-"""Import of code that people bring, such as their own tools and channels: `package.module:attribute`."""
+"""Import of code that people bring, such as their own tools and channels.
+
+They name it by its import path, `package.module:attribute`, or an installed package does by an entry point.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,14 @@ import sys
 import traceback
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
 from interlock.core.errors import Error, Misconfigured, did_you_mean
 
-_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*(:[^\W\d]\w*(\.[^\W\d]\w*)*)?")
+_IMPORT_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*(:[^\W\d]\w*(\.[^\W\d]\w*)*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +33,33 @@ class CodeSource:
 
 
 INSTALLED_CODE = CodeSource()
+TOOL_ENTRY_POINTS, CHANNEL_ENTRY_POINTS = "interlock.tools", "interlock.channels"  # groups of entry points
+
+
+def find_entry_point(group: str, name: str) -> str:
+    """Return the import path that an installed package gives the name; empty if none does.
+
+    Raises Misconfigured if several do: which of them was meant must not depend on the order of the packages.
+    """
+    points = entry_points(group=group, name=name)
+    paths = sorted({":".join(filter(None, (each.module, each.attr))) for each in points})
+    if len(paths) > 1:
+        raise Misconfigured(f'several installed packages have "{name}" in {group}: {", ".join(paths)}')
+    return paths[0] if paths else ""
+
+
+def entry_point_names(group: str) -> set[str]:
+    return entry_points(group=group).names
+
+
+def check_import_path(path: str) -> None:
+    if not _IMPORT_PATH.fullmatch(path):
+        raise Misconfigured(f'"{path}" is not an import path; write module:attribute, such as mycompany.shop:tools')
 
 
 def import_object(path: str, source: CodeSource) -> object:
     """Import a module, or what its attribute names. Raises Misconfigured, whatever is wrong with it."""
-    if not _PATH.fullmatch(path):
-        raise Misconfigured(f'"{path}" is not an import path, such as mycompany.shop:tools')
+    check_import_path(path)
     if not source.is_trusted:
         raise Misconfigured(
             f"{path} is not imported, because the configuration file was only found in the working folder. "

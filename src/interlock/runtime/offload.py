@@ -17,21 +17,45 @@ async def offload(size: int, work: Callable[[], T]) -> T:
     return work() if size < OFFLOAD_THRESHOLD else await asyncio.to_thread(work)
 
 
-async def run_in_own_thread(work: Callable[[], T]) -> T:
-    """Run foreign code in a thread of its own: one that hangs takes no thread from others, and delays no exit."""
+class TooManyThreads(RuntimeError):
+    """All threads of a kind are in use."""
+
+
+async def run_in_own_thread(work: Callable[[], T], slots: threading.Semaphore | None = None) -> T:
+    """Run foreign code in a thread of its own: one that hangs takes no thread from others, and delays no exit.
+
+    If the caller gives up, the code runs on, and its result is dropped. Raises SystemExit if the code does: handle it.
+    Each thread takes one of the `slots` until it ends. Raises TooManyThreads if none is free.
+    """
+    slots = slots or threading.Semaphore()
+    if not slots.acquire(blocking=False):
+        raise TooManyThreads
     future: Future[T] = Future()
     context = copy_context()
 
     def run() -> None:
         try:
-            future.set_result(context.run(work))
-        except (StopIteration, SystemExit, KeyboardInterrupt) as error:  # they would end the event loop
-            future.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
-        except BaseException as error:  # noqa: BLE001  raised where it is awaited
-            future.set_exception(error)
+            _settle(future, lambda: context.run(work))
+        finally:
+            slots.release()
 
-    threading.Thread(target=run, name="interlock-own-thread", daemon=True).start()
+    try:
+        threading.Thread(target=run, name="interlock-own-thread", daemon=True).start()
+    except RuntimeError:  # the system has no thread left
+        slots.release()
+        raise
     return await asyncio.wrap_future(future)
+
+
+def _settle(future: Future[T], work: Callable[[], T]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        future.set_result(work())
+    except (StopIteration, KeyboardInterrupt) as error:  # they would end the event loop
+        future.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
+    except BaseException as error:  # noqa: BLE001  raised where it is awaited
+        future.set_exception(error)
 
 
 class LoopThread:

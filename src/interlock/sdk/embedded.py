@@ -18,9 +18,9 @@ from interlock.app.runs import RunHolder, RunService
 from interlock.core.approval.approval import Approval
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.decision import Decision, Reviewer
-from interlock.core.errors import Error, Misconfigured
+from interlock.core.errors import CallWouldFail, Error, Misconfigured
 from interlock.core.ledger.event import Payload
-from interlock.core.outcome import Outcome
+from interlock.core.outcome import Outcome, Refused
 from interlock.core.ports import ApprovalQuery, ToolItemStore
 from interlock.core.run import Pause
 from interlock.policy.file import ConfiguredPolicy, StalePolicy, read_policy_file
@@ -97,6 +97,8 @@ class EmbeddedBackend:
     async def check(self, call: ToolCall, spec: ToolSpec) -> Outcome:
         try:
             return await self._services.gate.check(call, spec)
+        except CallWouldFail as error:
+            return Refused(error.message, "denied")
         except asyncio.CancelledError:
             await self._withdraw(call)
             raise

@@ -28,7 +28,7 @@ from interlock.chat.record_tools import (
 )
 from interlock.chat.tool import CONFIRMED_SCHEMA, Tool, ToolContext, object_schema
 from interlock.core.call import Args, ToolSpec
-from interlock.core.errors import InvalidRequest, ToolFailed
+from interlock.core.errors import CallWouldFail, InvalidRequest, ToolFailed
 from interlock.core.ports import ToolItem, ToolItemStore, ToolItemTransaction
 from interlock.presenters.text import pluralize
 from interlock.runtime.durations import optional_rfc3339, parse_time
@@ -388,8 +388,8 @@ def _check_free(transaction: ToolItemTransaction, kind: str, record_id: str) -> 
     return record_id
 
 
-def _taken(kind: str, record_id: str) -> ToolFailed:
-    return ToolFailed(f"There is already a {kind} {record_id!r}. Choose another slug, or use cms_update_{kind}.")
+def _taken(kind: str, record_id: str) -> CallWouldFail:
+    return CallWouldFail(f"There is already a {kind} {record_id!r}. Choose another slug, or use cms_update_{kind}.")
 
 
 def _with_changes(body: Mapping[str, object], args: Args, *names: str) -> dict[str, object]:
@@ -418,9 +418,9 @@ def _put_sections(transaction: ToolItemTransaction, args: Args, change: ChangeSe
 def _with_new_section(record: ToolItem, args: Args) -> CmsPage:
     page, section_id = read_page(record), text_argument(args, "section")
     if any(section["id"] == section_id for section in page["sections"]):
-        raise ToolFailed(f"Page {record.id!r} already has a section {section_id!r}. Use cms_update_section.")
+        raise CallWouldFail(f"Page {record.id!r} already has a section {section_id!r}. Use cms_update_section.")
     if len(page["sections"]) >= MAX_SECTIONS:
-        raise ToolFailed(f"Page {record.id!r} has {MAX_SECTIONS} sections already, which is the limit.")
+        raise CallWouldFail(f"Page {record.id!r} has {MAX_SECTIONS} sections already, which is the limit.")
     new = CmsSection(id=section_id, heading=text_argument(args, "heading"), body=text_argument(args, "body"))
     return _with_section_at(page, new, cast(int, args.get("position") or MAX_SECTIONS))
 

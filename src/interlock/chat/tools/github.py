@@ -481,13 +481,8 @@ def _preview(
     github: GitHubAccess, look: Callable[[GitHubClient, Args], Awaitable[str]]
 ) -> Callable[[Args], Awaitable[str]]:
     async def preview(args: Args) -> str:
-        try:
-            async with github.open_client() as client:
-                return await look(client, args)
-        except CallWouldFail:
-            raise
-        except ToolFailed as failed:
-            return f"This could not be looked up, and may fail: {failed.message}"
+        async with github.open_client() as client:
+            return await look(client, args)
 
     return preview
 

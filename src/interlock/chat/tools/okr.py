@@ -19,7 +19,7 @@ from interlock.chat.record_tools import (
 )
 from interlock.chat.tool import Tool, ToolContext, object_schema
 from interlock.core.call import Args, ToolSpec
-from interlock.core.errors import ToolFailed
+from interlock.core.errors import CallWouldFail
 from interlock.core.ports import ToolItem, ToolItemStore, ToolItemTransaction
 from interlock.presenters.text import pluralize
 
@@ -223,14 +223,24 @@ def _update_objective(transaction: ToolItemTransaction, args: Args) -> object:
 
 def _create_key_result(transaction: ToolItemTransaction, args: Args) -> object:
     objective = find_in_transaction(transaction, OBJECTIVE, text_argument(args, "objective_id"), LIST_TOOL)
-    if not has_room(transaction, objective.id):
-        raise ToolFailed(f"Objective {objective.id!r} has {MAX_KEY_RESULTS} key results already, which is the limit.")
+    _check_room(objective.id, transaction.list(KEY_RESULT))
     return add_key_result(transaction, _new_key_result(args))
 
 
 def has_room(transaction: ToolItemTransaction, objective_id: str) -> bool:
     """Whether the objective can have another key result."""
-    return len(_results_of(transaction.list(KEY_RESULT), objective_id)) < MAX_KEY_RESULTS
+    return _has_room(objective_id, transaction.list(KEY_RESULT))
+
+
+def _has_room(objective_id: str, key_results: Sequence[ToolItem]) -> bool:
+    return len(_results_of(key_results, objective_id)) < MAX_KEY_RESULTS
+
+
+def _check_room(objective_id: str, key_results: Sequence[ToolItem]) -> None:
+    if not _has_room(objective_id, key_results):
+        raise CallWouldFail(
+            f"Objective {objective_id!r} has {MAX_KEY_RESULTS} key results already, which is the limit."
+        )
 
 
 def add_key_result(transaction: ToolItemTransaction, result: KeyResult) -> Mapping[str, object]:
@@ -313,6 +323,7 @@ async def _show_objective_update(records: ToolItemStore, args: Args) -> str:
 
 async def _show_key_result(records: ToolItemStore, args: Args) -> str:
     objective = await find_record(records, OBJECTIVE, text_argument(args, "objective_id"), LIST_TOOL)
+    _check_room(objective.id, await records.list(KEY_RESULT))
     added = record_diff({}, _new_key_result(args))
     return f"Of objective {objective.id!r}, {objective.body['title']!r}:\n{added}"
 

@@ -99,7 +99,7 @@ def deny(proposal: Proposal, verdict: Deny) -> Change[None]:
     return Change(None, (Event("denied", agent_actor(proposal.call), data, "", content),))
 
 
-def deny_failing(proposal: Proposal, rule: str, reason: str) -> Change[None]:
+def deny_by_preview(proposal: Proposal, rule: str, reason: str) -> Change[None]:
     """Deny a call that would have been asked about, since its tool's preview shows that it would fail."""
     (event,) = deny(proposal, Deny(reason, rule)).events
     return Change(None, (event._replace(data={**event.data, "by": "preview"}),))

@@ -24,6 +24,7 @@ from interlock.core.errors import CallWouldFail, ToolFailed
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 1_000
 PAGE_SIZE = 100
+MAX_PAGES = 50  # of one list; a page may hold fewer nodes than were asked for
 SHOWN_COMMENTS = 50  # the newest
 MAX_SHOWN = 10_000  # characters of a description or a comment
 MAX_SUMMARY = 255  # characters of a project's description; a longer one becomes its content
@@ -118,15 +119,16 @@ async def _read_pages(linear: LinearClient, document: str, args: Args, **variabl
     """Return at most `limit` nodes, and whether there are more. The document aliases its connection to `page`."""
     limit = min(cast(int, args.get("limit", DEFAULT_LIMIT)), MAX_LIMIT)
     found: list[Node] = []
-    after: str | None = None
-    while True:
-        data = await linear.query(document, first=min(PAGE_SIZE, limit - len(found)), after=after, **variables)
+    after, more = "", True
+    for _ in range(MAX_PAGES):
+        data = await linear.query(document, first=min(PAGE_SIZE, limit - len(found)), after=after or None, **variables)
         page = require_object(data.get("page"), "list")
         found += get_nodes(page)
-        after = get_text(page, "pageInfo", "endCursor") or None
+        previous, after = after, get_text(page, "pageInfo", "endCursor")
         more = get_path(page, "pageInfo", "hasNextPage") is True
-        if len(found) >= limit or not more or after is None:
-            return found[:limit], more or len(found) > limit
+        if len(found) >= limit or not more or after in ("", previous):
+            break
+    return found[:limit], more or len(found) > limit
 
 
 async def _named_team(linear: LinearClient, args: Args) -> names.LinearEntity | None:

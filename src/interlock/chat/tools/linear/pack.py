@@ -9,7 +9,6 @@ from interlock.chat.tool import RunTool, Tool, ToolContext, ToolInvocation, obje
 from interlock.chat.tools.linear import operations, previews, sentences
 from interlock.chat.tools.linear.api import LinearAccess, LinearClient, make_linear_access
 from interlock.core.call import Args, ToolSpec
-from interlock.core.errors import CallWouldFail, ToolFailed
 
 WorkFunction = Callable[[LinearClient, ToolInvocation], Awaitable[object]]
 PreviewFunction = Callable[[LinearClient, Args], Awaitable[str]]
@@ -137,13 +136,8 @@ def _run(access: LinearAccess, work: WorkFunction) -> RunTool:
 
 def _preview(access: LinearAccess, look: PreviewFunction) -> Callable[[Args], Awaitable[str]]:
     async def preview(args: Args) -> str:
-        try:
-            async with access.open_client() as linear:
-                return await look(linear, args)
-        except CallWouldFail:
-            raise
-        except ToolFailed as failed:
-            return f"This could not be looked up, and may fail: {failed.message}"
+        async with access.open_client() as linear:
+            return await look(linear, args)
 
     return preview
 
