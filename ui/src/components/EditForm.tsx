@@ -18,7 +18,7 @@ interface EditFormProps<Fields, Saved> {
 }
 
 /** A form over a stored item: it saves, discards, and says if somebody else changed the item meanwhile. */
-export function EditForm<Fields, Saved extends { etag: string }>({
+export function EditForm<Fields extends object, Saved extends { etag: string }>({
   label,
   draft,
   save,
@@ -37,10 +37,10 @@ export function EditForm<Fields, Saved extends { etag: string }>({
       aria-label={label}
       onSubmit={(event) => {
         event.preventDefault();
-        save.mutate(
-          { body: draft.values, etag: draft.etag },
-          { onSuccess: (saved) => draft.load(toFields(saved), saved.etag) },
-        );
+        const sent = { body: draft.values, etag: draft.etag };
+        save.mutate(sent, {
+          onSuccess: (saved) => draft.markSaved(sent.body, toFields(saved), saved.etag),
+        });
       }}
     >
       <Stack gap="sm">
