@@ -47,6 +47,13 @@ export class ApiError extends Error {
   }
 }
 
+/** The server's message for one field. */
+export function fieldProblem(error: Error | null, pointer: string): string | undefined {
+  return error instanceof ApiError
+    ? error.problems.find((problem) => problem.pointer === pointer)?.message
+    : undefined;
+}
+
 export async function callApi<M extends Method, P extends PathOf<M>>(
   method: M,
   path: P,

@@ -1,9 +1,9 @@
 import { Button, Group, Stack, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { callApi, type Schemas } from "../../api/client";
+import { callApi, fieldProblem, type Schemas } from "../../api/client";
+import { Confirm } from "../../components/Confirm";
+import { useSendMutation } from "../../components/mutations";
 import { ErrorMessage } from "../../components/States";
-import { Confirm } from "../settings/Confirm";
-import { fieldProblem, useSendMutation } from "../settings/data";
 import css from "./Okrs.module.css";
 import { ProgressBar } from "./Progress";
 import { describeProgress, parseTypedNumber, type KeyResultInfo, type ObjectiveDetails } from "./queries";
