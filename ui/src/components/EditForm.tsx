@@ -14,6 +14,8 @@ interface EditFormProps<Fields, Saved> {
   toFields: (saved: Saved) => Fields;
   /** What saving causes, if it is more than the change itself. */
   hint?: string;
+  /** For a form that was opened: it can be closed without saving. */
+  onClose?: () => void;
   children: ReactNode;
 }
 
@@ -24,6 +26,7 @@ export function EditForm<Fields extends object, Saved extends { etag: string }>(
   save,
   toFields,
   hint,
+  onClose,
   children,
 }: EditFormProps<Fields, Saved>) {
   const { error } = save;
@@ -52,9 +55,15 @@ export function EditForm<Fields extends object, Saved extends { etag: string }>(
           <Button type="submit" loading={save.isPending} disabled={!draft.isDirty || draft.isOutdated}>
             Save changes
           </Button>
-          {draft.isDirty && (
-            <Button variant="default" onClick={discard}>
-              Discard changes
+          {(draft.isDirty || onClose) && (
+            <Button
+              variant="default"
+              onClick={() => {
+                discard();
+                onClose?.();
+              }}
+            >
+              {draft.isDirty ? "Discard changes" : "Cancel"}
             </Button>
           )}
         </Group>

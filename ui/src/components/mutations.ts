@@ -23,16 +23,21 @@ export function useSendMutation<Given, Answer>(
   });
 }
 
-/** Saves an item bound to the version that was loaded; the server refuses if somebody else changed it. */
-export function useSaveItem<Body, Saved>(
+/**
+ * Saves an item bound to the version that was loaded; the server refuses if somebody else changed it. `place` puts
+ * the saved item into what is stored at `queryKey`, if that is more than the item.
+ */
+export function useSaveItem<Body, Saved, Stored = Saved>(
   queryKey: string[],
   send: (body: Body, headers: Record<string, string>) => Promise<Saved>,
+  place?: (stored: Stored, saved: Saved) => Stored,
 ) {
   const queries = useQueryClient();
   return useMutation({
     mutationFn: ({ body, etag }: { body: Body; etag: string }) => send(body, { "if-match": etag }),
     onSuccess: (saved) => {
-      queries.setQueryData(queryKey, saved);
+      if (place) queries.setQueryData<Stored>(queryKey, (stored) => stored && place(stored, saved));
+      else queries.setQueryData(queryKey, saved);
       void queries.invalidateQueries({ queryKey: queryKey.slice(0, 1) });
     },
     onError: () => void queries.invalidateQueries({ queryKey }),
