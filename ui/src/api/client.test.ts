@@ -74,3 +74,11 @@ it("finds the server's message for a field", () => {
   expect(fieldProblem(refused, "/tool")).toBeUndefined();
   expect(fieldProblem(null, "/when")).toBeUndefined();
 });
+
+it("finds the server's message for a part of a field, not for a field whose name begins alike", () => {
+  const refused = new ApiError(400, "invalid_request", "No.", {
+    problems: [{ pointer: "/tools/2", message: "There is no such tool." }],
+  });
+  expect(fieldProblem(refused, "/tools")).toBe("There is no such tool.");
+  expect(fieldProblem(refused, "/tool")).toBeUndefined();
+});

@@ -1,6 +1,6 @@
 import { Alert, Button, Group, Stack, Text, Textarea, TextInput } from "@mantine/core";
 import { useEffect, useRef } from "react";
-import { ApiError } from "../../api/client";
+import { ApiError, fieldProblem } from "../../api/client";
 import { ErrorMessage } from "../../components/States";
 import {
   draftChange,
@@ -42,7 +42,7 @@ export default function AgentEditor({
   const nameError = agent ? "" : nameProblem(draft.name);
   const isStale = agent !== null && draft.base !== null && draft.base.version !== agent.version;
   const canSave = !nameError && !isStale && !(relaxed.length > 0 && !draft.reason.trim());
-  const problem = (pointer: string) => problemAt(saving.error, pointer);
+  const problem = (pointer: string) => fieldProblem(saving.error, pointer);
   const save = () =>
     saving.mutate(draftChange(draft), {
       onSuccess: (saved) => {
@@ -165,11 +165,6 @@ function StaleNotice({ agent, onApply }: { agent: AgentInfo; onApply: () => void
 /** An agent of this name exists already. */
 function nameConflict(error: Error | null): string | undefined {
   return error instanceof ApiError && error.code === "conflict" ? error.message : undefined;
-}
-
-function problemAt(error: Error | null, pointer: string): string | undefined {
-  if (!(error instanceof ApiError)) return undefined;
-  return error.problems.find((problem) => `${problem.pointer}/`.startsWith(`${pointer}/`))?.message;
 }
 
 /** Moves the focus to the first field that the server refused. */
