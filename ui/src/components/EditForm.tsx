@@ -1,8 +1,8 @@
-import { Alert, Button, Group, Stack, Text } from "@mantine/core";
+import { Button, Group, Stack, Text } from "@mantine/core";
 import type { UseMutationResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { ApiError } from "../api/client";
-import { ErrorMessage } from "./States";
+import { ChangedElsewhere, ErrorMessage } from "./States";
 import type { ItemDraft } from "./useDraft";
 
 interface EditFormProps<Fields, Saved> {
@@ -48,7 +48,12 @@ export function EditForm<Fields extends object, Saved extends { etag: string }>(
     >
       <Stack gap="sm">
         {children}
-        {draft.isDirty && isStale && <ChangedElsewhere onDiscard={discard} />}
+        {draft.isDirty && isStale && (
+          <ChangedElsewhere action="Load the current version" onAction={discard}>
+            Nothing was overwritten. Copy what you want to keep, then load the current version and make your
+            change again.
+          </ChangedElsewhere>
+        )}
         {error && !isStale && <ErrorMessage error={error} />}
         {draft.isDirty && hint && <Text size="sm">{hint}</Text>}
         <Group>
@@ -69,21 +74,5 @@ export function EditForm<Fields extends object, Saved extends { etag: string }>(
         </Group>
       </Stack>
     </form>
-  );
-}
-
-function ChangedElsewhere({ onDiscard }: { onDiscard: () => void }) {
-  return (
-    <Alert color="orange" title="Somebody else changed this" role="alert">
-      <Stack gap="xs" align="start">
-        <Text size="sm">
-          Nothing was overwritten. Copy what you want to keep, then load the current version and make your
-          change again.
-        </Text>
-        <Button size="xs" variant="default" onClick={onDiscard}>
-          Load the current version
-        </Button>
-      </Stack>
-    </Alert>
   );
 }

@@ -1,7 +1,7 @@
 import { Alert, Button, Group, Stack, Text, Textarea, TextInput } from "@mantine/core";
 import { useEffect, useRef } from "react";
 import { ApiError, fieldProblem } from "../../api/client";
-import { ErrorMessage } from "../../components/States";
+import { ChangedElsewhere, ErrorMessage } from "../../components/States";
 import {
   draftChange,
   MAX_AGENT_NAME,
@@ -105,7 +105,17 @@ export default function AgentEditor({
           value={draft.reason}
           onChange={(event) => change({ reason: event.currentTarget.value })}
         />
-        {isStale && <StaleNotice agent={agent} onApply={() => state.replace(rebase(draft, agent))} />}
+        {isStale && (
+          <ChangedElsewhere
+            action="Apply my changes to the current version"
+            onAction={() => state.replace(rebase(draft, agent))}
+          >
+            {agent.changed_by
+              ? `Version ${agent.version} is by ${agent.changed_by}. `
+              : "It has its original settings again. "}
+            Your changes are kept. Apply them to the current version, check the result, then save.
+          </ChangedElsewhere>
+        )}
         {saving.error && !isStale && <ErrorMessage error={saving.error} />}
         <Text size="sm" c="dimmed">
           Takes effect from the next call. The change is recorded with your name.
@@ -140,24 +150,6 @@ function RelaxedNotice({ name, tools }: { name: string; tools: string[] }) {
         {name || "The agent"} runs {tools.join(", ")} without approval, unless a policy rule or the tool’s
         default asks. Enter a reason below.
       </Text>
-    </Alert>
-  );
-}
-
-function StaleNotice({ agent, onApply }: { agent: AgentInfo; onApply: () => void }) {
-  return (
-    <Alert color="orange" title="Somebody else changed this agent" role="alert">
-      <Stack gap="sm" align="start">
-        <Text size="sm">
-          {agent.changed_by
-            ? `Version ${agent.version} is by ${agent.changed_by}. `
-            : "It has its original settings again. "}
-          Your changes are kept. Apply them to the current version, check the result, then save.
-        </Text>
-        <Button size="xs" variant="default" onClick={onApply}>
-          Apply my changes to the current version
-        </Button>
-      </Stack>
     </Alert>
   );
 }
