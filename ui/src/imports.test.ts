@@ -36,3 +36,13 @@ it("a page imports nothing from another page", () => {
   });
   expect(wrong).toEqual([]);
 });
+
+it("the name of a shared hook is used for no other hook", () => {
+  const hooks = Object.entries(SOURCES).flatMap(([file, text]) =>
+    [...text.matchAll(/^(?:export )?function (use[A-Z]\w*)/gm)].map(([, name = ""]) => ({ file, name })),
+  );
+  const shared = hooks.filter(({ file }) => !file.startsWith("./pages/"));
+  const wrong = shared.filter(({ name }) => hooks.filter((hook) => hook.name === name).length > 1);
+  expect(shared.length).toBeGreaterThan(5);
+  expect(wrong).toEqual([]);
+});
