@@ -152,7 +152,7 @@ def test_what_was_typed_survives_a_refusal_another_page_and_somebody_elses_chang
     page.get_by_role("button", name="Edit").click()
     expect(page.get_by_label("Instructions")).to_have_value("Be brief.")
     site.admin.put("/api/agents/night", json={"tools": ["okr"]})
-    expect(page.get_by_role("alert")).to_contain_text("Somebody else changed this agent")
+    expect(page.get_by_role("alert")).to_contain_text("Somebody else changed this")
     expect(page.get_by_role("button", name="Save")).to_be_disabled()
     page.get_by_role("button", name="Apply my changes to the current version").click()
     page.get_by_role("button", name="Save").click()

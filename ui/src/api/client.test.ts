@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { ApiError, buildUrl, sendRequest, setSignInPrompt } from "./client";
+import { ApiError, buildUrl, fieldProblem, sendRequest, setSignInPrompt } from "./client";
 import { parseJson, stringifyJson } from "./json";
 
 describe("a recent sign-in", () => {
@@ -64,4 +64,21 @@ describe("JSON", () => {
     for (const text of ["9007199254740993", "-12345678901234567890"])
       expect(stringifyJson(parseJson(text))).toBe(text);
   });
+});
+
+it("finds the server's message for a field", () => {
+  const refused = new ApiError(400, "invalid_request", "No.", {
+    problems: [{ pointer: "/when", message: "This is no condition." }],
+  });
+  expect(fieldProblem(refused, "/when")).toBe("This is no condition.");
+  expect(fieldProblem(refused, "/tool")).toBeUndefined();
+  expect(fieldProblem(null, "/when")).toBeUndefined();
+});
+
+it("finds the server's message for a part of a field, not for a field whose name begins alike", () => {
+  const refused = new ApiError(400, "invalid_request", "No.", {
+    problems: [{ pointer: "/tools/2", message: "There is no such tool." }],
+  });
+  expect(fieldProblem(refused, "/tools")).toBe("There is no such tool.");
+  expect(fieldProblem(refused, "/tool")).toBeUndefined();
 });

@@ -47,6 +47,12 @@ export class ApiError extends Error {
   }
 }
 
+/** The server's message for one field, or for a part of it: "/tools/2" is of "/tools". */
+export function fieldProblem(error: Error | null, pointer: string): string | undefined {
+  if (!(error instanceof ApiError)) return undefined;
+  return error.problems.find((problem) => `${problem.pointer}/`.startsWith(`${pointer}/`))?.message;
+}
+
 export async function callApi<M extends Method, P extends PathOf<M>>(
   method: M,
   path: P,

@@ -1,8 +1,8 @@
-import { Alert, Button, Group, Stack, Text } from "@mantine/core";
+import { Button, Group, Stack, Text } from "@mantine/core";
 import type { UseMutationResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { ApiError } from "../api/client";
-import { ErrorMessage } from "./States";
+import { ChangedElsewhere, ErrorMessage } from "./States";
 import type { ItemDraft } from "./useDraft";
 
 interface EditFormProps<Fields, Saved> {
@@ -14,16 +14,19 @@ interface EditFormProps<Fields, Saved> {
   toFields: (saved: Saved) => Fields;
   /** What saving causes, if it is more than the change itself. */
   hint?: string;
+  /** For a form that was opened: it can be closed without saving. */
+  onClose?: () => void;
   children: ReactNode;
 }
 
 /** A form over a stored item: it saves, discards, and says if somebody else changed the item meanwhile. */
-export function EditForm<Fields, Saved extends { etag: string }>({
+export function EditForm<Fields extends object, Saved extends { etag: string }>({
   label,
   draft,
   save,
   toFields,
   hint,
+  onClose,
   children,
 }: EditFormProps<Fields, Saved>) {
   const { error } = save;
@@ -37,44 +40,39 @@ export function EditForm<Fields, Saved extends { etag: string }>({
       aria-label={label}
       onSubmit={(event) => {
         event.preventDefault();
-        save.mutate(
-          { body: draft.values, etag: draft.etag },
-          { onSuccess: (saved) => draft.load(toFields(saved), saved.etag) },
-        );
+        const sent = { body: draft.values, etag: draft.etag };
+        save.mutate(sent, {
+          onSuccess: (saved) => draft.markSaved(sent.body, toFields(saved), saved.etag),
+        });
       }}
     >
       <Stack gap="sm">
         {children}
-        {draft.isDirty && isStale && <ChangedElsewhere onDiscard={discard} />}
+        {draft.isDirty && isStale && (
+          <ChangedElsewhere action="Load the current version" onAction={discard}>
+            Nothing was overwritten. Copy what you want to keep, then load the current version and make your
+            change again.
+          </ChangedElsewhere>
+        )}
         {error && !isStale && <ErrorMessage error={error} />}
         {draft.isDirty && hint && <Text size="sm">{hint}</Text>}
         <Group>
           <Button type="submit" loading={save.isPending} disabled={!draft.isDirty || draft.isOutdated}>
             Save changes
           </Button>
-          {draft.isDirty && (
-            <Button variant="default" onClick={discard}>
-              Discard changes
+          {(draft.isDirty || onClose) && (
+            <Button
+              variant="default"
+              onClick={() => {
+                discard();
+                onClose?.();
+              }}
+            >
+              {draft.isDirty ? "Discard changes" : "Cancel"}
             </Button>
           )}
         </Group>
       </Stack>
     </form>
-  );
-}
-
-function ChangedElsewhere({ onDiscard }: { onDiscard: () => void }) {
-  return (
-    <Alert color="orange" title="Somebody else changed this" role="alert">
-      <Stack gap="xs" align="start">
-        <Text size="sm">
-          Nothing was overwritten. Copy what you want to keep, then load the current version and make your
-          change again.
-        </Text>
-        <Button size="xs" variant="default" onClick={onDiscard}>
-          Load the current version
-        </Button>
-      </Stack>
-    </Alert>
   );
 }

@@ -1,7 +1,7 @@
 import { TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useEffect, useState } from "react";
-import { useAddressFilters } from "../pages/history/useAddressFilters";
+import { useAddressFilters } from "./useAddressFilters";
 
 /** A search that becomes `q` in the URL once the person stops typing. */
 export function SearchField({ label }: { label: string }) {

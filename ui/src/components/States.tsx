@@ -27,6 +27,27 @@ export function ErrorMessage({ error, onRetry }: { error: Error; onRetry?: () =>
   );
 }
 
+interface ChangedElsewhereProps {
+  /** What became of the person's own changes, and what to do. */
+  children: ReactNode;
+  action: string;
+  onAction: () => void;
+}
+
+/** Somebody else changed what is edited here, and saving would overwrite it. */
+export function ChangedElsewhere({ children, action, onAction }: ChangedElsewhereProps) {
+  return (
+    <Alert color="orange" title="Somebody else changed this" role="alert">
+      <Stack gap="sm" align="start">
+        <Text size="sm">{children}</Text>
+        <Button size="xs" variant="default" onClick={onAction}>
+          {action}
+        </Button>
+      </Stack>
+    </Alert>
+  );
+}
+
 /** Explains an empty list, and what to do next. */
 export function EmptyState({ title, children }: { title: string; children?: ReactNode }) {
   return (

@@ -1,6 +1,8 @@
-import { act, renderHook } from "@testing-library/react";
-import { describe, expect, it } from "vitest";
+import { act, cleanup, renderHook } from "@testing-library/react";
+import { afterEach, describe, expect, it } from "vitest";
 import { useDraft } from "./useDraft";
+
+afterEach(cleanup);
 
 const start = () =>
   renderHook(({ title, etag }: { title: string; etag: string }) => useDraft({ title }, etag), {
@@ -32,9 +34,18 @@ describe("a draft", () => {
   it("is clean again after it was saved", () => {
     const { result, rerender } = start();
     act(() => result.current.set({ title: "Mine" }));
-    act(() => result.current.load({ title: "Mine" }, "2"));
+    act(() => result.current.markSaved({ title: "Mine" }, { title: "Mine" }, "2"));
     rerender({ title: "Mine", etag: "2" });
     expect(result.current).toMatchObject({ isDirty: false, isOutdated: false, etag: "2" });
+  });
+
+  it("takes several changes at once", () => {
+    const { result } = renderHook(() => useDraft({ title: "One", body: "Text" }, "1"));
+    act(() => {
+      result.current.set({ title: "Mine" });
+      result.current.set({ body: "My text" });
+    });
+    expect(result.current.values).toEqual({ title: "Mine", body: "My text" });
   });
 
   it("asks before the page is closed with unsaved changes", () => {

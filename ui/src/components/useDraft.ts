@@ -13,7 +13,8 @@ export interface ItemDraft<T> {
   isDirty: boolean;
   isOutdated: boolean;
   set: (changes: Partial<T>) => void;
-  load: (values: T, etag: string) => void;
+  /** After a save: fields that were changed since they were sent stay as they are, unsaved. */
+  markSaved: (sent: T, saved: T, etag: string) => void;
   discard: () => void;
 }
 
@@ -21,9 +22,9 @@ export interface ItemDraft<T> {
  * What a person edits, beside the stored version. A newer version replaces it unless there are unsaved changes; then
  * `isOutdated` is true until the person saves or loads it.
  */
-export function useDraft<T>(current: T, etag: string): ItemDraft<T> {
+export function useDraft<T extends object>(current: T, etag: string): ItemDraft<T> {
   const [draft, setDraft] = useState<Draft<T>>({ etag, saved: current, values: current });
-  const isDirty = JSON.stringify(draft.values) !== JSON.stringify(draft.saved);
+  const isDirty = !isSame(draft.values, draft.saved);
   const isOutdated = draft.etag !== etag;
   const load = (values: T, newEtag: string) => setDraft({ etag: newEtag, saved: values, values });
   if (isOutdated && !isDirty) load(current, etag);
@@ -33,8 +34,17 @@ export function useDraft<T>(current: T, etag: string): ItemDraft<T> {
     etag: draft.etag,
     isDirty,
     isOutdated: isOutdated && isDirty,
-    set: (changes: Partial<T>) => setDraft({ ...draft, values: { ...draft.values, ...changes } }),
-    load,
+    set: (changes) => setDraft((now) => ({ ...now, values: { ...now.values, ...changes } })),
+    markSaved: (sent, saved, newEtag) =>
+      setDraft((now) => ({ etag: newEtag, saved, values: { ...saved, ...changedSince(sent, now.values) } })),
     discard: () => load(current, etag),
   };
 }
+
+function changedSince<T extends object>(sent: T, now: T): Partial<T> {
+  const names = Object.keys(now) as (keyof T)[];
+  const changed = names.filter((name) => !isSame(now[name], sent[name]));
+  return Object.fromEntries(changed.map((name) => [name, now[name]])) as Partial<T>;
+}
+
+const isSame = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other);

@@ -1,7 +1,7 @@
 import { Alert, Button, Group, Stack, Text, Textarea, TextInput } from "@mantine/core";
 import { useEffect, useRef } from "react";
-import { ApiError } from "../../api/client";
-import { ErrorMessage } from "../../components/States";
+import { ApiError, fieldProblem } from "../../api/client";
+import { ChangedElsewhere, ErrorMessage } from "../../components/States";
 import {
   draftChange,
   MAX_AGENT_NAME,
@@ -42,7 +42,7 @@ export default function AgentEditor({
   const nameError = agent ? "" : nameProblem(draft.name);
   const isStale = agent !== null && draft.base !== null && draft.base.version !== agent.version;
   const canSave = !nameError && !isStale && !(relaxed.length > 0 && !draft.reason.trim());
-  const problem = (pointer: string) => problemAt(saving.error, pointer);
+  const problem = (pointer: string) => fieldProblem(saving.error, pointer);
   const save = () =>
     saving.mutate(draftChange(draft), {
       onSuccess: (saved) => {
@@ -105,7 +105,17 @@ export default function AgentEditor({
           value={draft.reason}
           onChange={(event) => change({ reason: event.currentTarget.value })}
         />
-        {isStale && <StaleNotice agent={agent} onApply={() => state.replace(rebase(draft, agent))} />}
+        {isStale && (
+          <ChangedElsewhere
+            action="Apply my changes to the current version"
+            onAction={() => state.replace(rebase(draft, agent))}
+          >
+            {agent.changed_by
+              ? `Version ${agent.version} is by ${agent.changed_by}. `
+              : "It has its original settings again. "}
+            Your changes are kept. Apply them to the current version, check the result, then save.
+          </ChangedElsewhere>
+        )}
         {saving.error && !isStale && <ErrorMessage error={saving.error} />}
         <Text size="sm" c="dimmed">
           Takes effect from the next call. The change is recorded with your name.
@@ -144,32 +154,9 @@ function RelaxedNotice({ name, tools }: { name: string; tools: string[] }) {
   );
 }
 
-function StaleNotice({ agent, onApply }: { agent: AgentInfo; onApply: () => void }) {
-  return (
-    <Alert color="orange" title="Somebody else changed this agent" role="alert">
-      <Stack gap="sm" align="start">
-        <Text size="sm">
-          {agent.changed_by
-            ? `Version ${agent.version} is by ${agent.changed_by}. `
-            : "It has its original settings again. "}
-          Your changes are kept. Apply them to the current version, check the result, then save.
-        </Text>
-        <Button size="xs" variant="default" onClick={onApply}>
-          Apply my changes to the current version
-        </Button>
-      </Stack>
-    </Alert>
-  );
-}
-
 /** An agent of this name exists already. */
 function nameConflict(error: Error | null): string | undefined {
   return error instanceof ApiError && error.code === "conflict" ? error.message : undefined;
-}
-
-function problemAt(error: Error | null, pointer: string): string | undefined {
-  if (!(error instanceof ApiError)) return undefined;
-  return error.problems.find((problem) => `${problem.pointer}/`.startsWith(`${pointer}/`))?.message;
 }
 
 /** Moves the focus to the first field that the server refused. */

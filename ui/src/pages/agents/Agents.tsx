@@ -128,7 +128,8 @@ function AgentSections({ agent }: { agent: AgentInfo }) {
   );
 }
 
-function Origin({ agent }: { agent: AgentInfo }) {
+/** Where the agent comes from, and where its changes are recorded. */
+export function Origin({ agent }: { agent: AgentInfo }) {
   return (
     <Text size="sm" c="dimmed">
       {describeOrigin(agent)}
@@ -138,12 +139,18 @@ function Origin({ agent }: { agent: AgentInfo }) {
           (version {agent.version}, by {agent.changed_by}, <TimeAgo at={agent.changed_at} />)
         </>
       )}
-      . Every change is in the{" "}
-      <Anchor component={Link} href="/history?tab=ledger&kind=agent_changed" inherit underline="always">
-        ledger
-      </Anchor>
-      .
+      . The ledger records every <LedgerLink kind="agent_changed">change</LedgerLink> and{" "}
+      <LedgerLink kind="agent_deleted">deletion</LedgerLink> of an agent.
     </Text>
+  );
+}
+
+/** The ledger's entries of one kind: its filter takes one. */
+function LedgerLink({ kind, children }: { kind: string; children: string }) {
+  return (
+    <Anchor component={Link} href={`/history?tab=ledger&kind=${kind}`} inherit underline="always">
+      {children}
+    </Anchor>
   );
 }
 

@@ -23,7 +23,7 @@ export function Composer({
   /** The thread's reader while the agent is working. */
   workingReader: ThreadReader | null;
 }) {
-  const [draft, setDraft] = useDraft(thread);
+  const [draft, setDraft] = useMessageDraft(thread);
   const field = useRef<HTMLTextAreaElement>(null);
   const note = useId();
   const tabToCard = useTabToCard(openApprovals.at(-1) ?? "");
@@ -148,7 +148,7 @@ function StopButton({ reader }: { reader: ThreadReader }) {
   );
 }
 
-function useDraft(thread: string) {
+function useMessageDraft(thread: string) {
   const [stored, setStored] = useState(() => ({ thread, draft: readDraft(thread) }));
   if (stored.thread !== thread) setStored({ thread, draft: readDraft(thread) }); // rerenders before anything is displayed
   const change = (now: typeof stored.draft) => {

@@ -6,7 +6,7 @@ import { Dialog } from "../../components/Dialog";
 import { SearchField } from "../../components/SearchField";
 import { EmptyState, ErrorMessage, Loading } from "../../components/States";
 import { TimeAgo } from "../../components/TimeAgo";
-import { useAddressFilters } from "../history/useAddressFilters";
+import { useAddressFilters } from "../../components/useAddressFilters";
 import css from "./Content.module.css";
 import { CONTENT_KINDS, daysAgo, sitePath, type ContentKind } from "./contentKinds";
 import { ContentStatusBadge } from "./ContentStatusBadge";

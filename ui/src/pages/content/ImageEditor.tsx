@@ -1,14 +1,14 @@
 import { Text, TextInput } from "@mantine/core";
-import { callApi, type Schemas } from "../../api/client";
+import { callApi, fieldProblem, type Schemas } from "../../api/client";
 import { mayDecide, useMe } from "../../api/currentUser";
 import { EditForm } from "../../components/EditForm";
+import { useSaveItem } from "../../components/mutations";
 import { ErrorMessage, Loading } from "../../components/States";
 import { useDraft } from "../../components/useDraft";
-import { fieldProblem } from "../settings/data";
 import css from "./Content.module.css";
 import { sitePath } from "./contentKinds";
 import { ItemFrame } from "./ItemFrame";
-import { useImage, useSaveItem, type ImageDetails } from "./queries";
+import { useImage, type ImageDetails } from "./queries";
 
 export default function ImageEditor({ id }: { id: string }) {
   const image = useImage(id);

@@ -1,8 +1,8 @@
 import { Button, Group, Stack, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { callApi } from "../../api/client";
+import { callApi, fieldProblem } from "../../api/client";
+import { useSendMutation } from "../../components/mutations";
 import { ErrorMessage } from "../../components/States";
-import { fieldProblem, useSendMutation } from "../settings/data";
 import { CONTENT_KINDS, sitePath, suggestSlug, type ContentKind } from "./contentKinds";
 
 interface NewItemProps {

@@ -1,15 +1,15 @@
 import { Button, Group, Stack, Text, Textarea, TextInput, Title } from "@mantine/core";
-import { callApi, type Schemas } from "../../api/client";
+import { callApi, fieldProblem, type Schemas } from "../../api/client";
 import { mayDecide, useMe } from "../../api/currentUser";
 import { EditForm } from "../../components/EditForm";
+import { useSaveItem } from "../../components/mutations";
 import { ErrorMessage, Loading } from "../../components/States";
 import { useDraft } from "../../components/useDraft";
-import { fieldProblem } from "../settings/data";
 import css from "./Content.module.css";
 import { freeSectionId, moveEntry } from "./contentKinds";
 import { ContentFacts, ItemFrame, visibilityHint } from "./ItemFrame";
 import { StatusSelect } from "./PostEditor";
-import { usePage, useSaveItem, type PageDetails, type SectionInfo } from "./queries";
+import { usePage, type PageDetails, type SectionInfo } from "./queries";
 
 const MAX_SECTIONS = 50;
 

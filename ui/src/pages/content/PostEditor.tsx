@@ -1,13 +1,13 @@
 import { NativeSelect, Textarea, TextInput } from "@mantine/core";
-import { callApi, type Schemas } from "../../api/client";
+import { callApi, fieldProblem, type Schemas } from "../../api/client";
 import { mayDecide, useMe } from "../../api/currentUser";
 import { EditForm } from "../../components/EditForm";
+import { useSaveItem } from "../../components/mutations";
 import { ErrorMessage, Loading } from "../../components/States";
 import { useDraft } from "../../components/useDraft";
-import { fieldProblem } from "../settings/data";
 import css from "./Content.module.css";
 import { ContentFacts, ItemFrame, visibilityHint } from "./ItemFrame";
-import { usePost, useSaveItem, type ContentStatus, type PostDetails } from "./queries";
+import { usePost, type ContentStatus, type PostDetails } from "./queries";
 
 export default function PostEditor({ id }: { id: string }) {
   const post = usePost(id);

@@ -1,4 +1,4 @@
-import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { callApi, type Schemas } from "../../api/client";
 import type { ContentKind } from "./contentKinds";
 
@@ -91,21 +91,5 @@ export function useImage(id: string) {
     queryKey: ["content", "images", "one", id],
     queryFn: ({ signal }) =>
       callApi("get", "/api/content/images/{image_id}", { path: { image_id: id }, signal }),
-  });
-}
-
-/** Saves an item bound to the version that was loaded; the server refuses if somebody else changed it. */
-export function useSaveItem<Body, Saved>(
-  queryKey: string[],
-  send: (body: Body, headers: Record<string, string>) => Promise<Saved>,
-) {
-  const queries = useQueryClient();
-  return useMutation({
-    mutationFn: ({ body, etag }: { body: Body; etag: string }) => send(body, { "if-match": etag }),
-    onSuccess: (saved) => {
-      queries.setQueryData(queryKey, saved);
-      void queries.invalidateQueries({ queryKey: queryKey.slice(0, 1) });
-    },
-    onError: () => void queries.invalidateQueries({ queryKey }),
   });
 }

@@ -7,12 +7,12 @@ import { callApi } from "../../api/client";
 import { EmptyState, ErrorMessage, Loading } from "../../components/States";
 import { TimeAgo } from "../../components/TimeAgo";
 import { escapeInvisible } from "../../components/escapeInvisible";
+import { endOfDay, startOfDay, useAddressFilters } from "../../components/useAddressFilters";
 import { live } from "../../live/live";
 import { CallDetail } from "./CallDetail";
 import css from "./History.module.css";
 import { HistoryFilters } from "./HistoryFilters";
 import { StatusBadge } from "./StatusBadge";
-import { endOfDay, startOfDay, useAddressFilters } from "./useAddressFilters";
 
 const MAX_REFRESHED_PAGES = 4; // pages; further down, the list is not refreshed
 const ROW_HEIGHT = 68;

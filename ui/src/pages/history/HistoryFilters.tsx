@@ -1,8 +1,8 @@
 import { Button, NativeSelect, TextInput } from "@mantine/core";
 import { useRef, type FormEvent } from "react";
+import { useAddressFilters } from "../../components/useAddressFilters";
 import css from "./History.module.css";
 import { STATUSES } from "./StatusBadge";
-import { useAddressFilters } from "./useAddressFilters";
 
 const MORE_FILTERS = ["tool", "agent", "user", "thread_id", "since", "until"] as const;
 

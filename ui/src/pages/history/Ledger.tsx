@@ -4,12 +4,12 @@ import { useRef, type FormEvent } from "react";
 import { Link } from "wouter";
 import { callApi } from "../../api/client";
 import { EmptyState, ErrorMessage, Loading } from "../../components/States";
+import { endOfDay, startOfDay, useAddressFilters } from "../../components/useAddressFilters";
 import css from "./History.module.css";
 import { LedgerStatus } from "./LedgerStatus";
 import { EVENT_KINDS, type TimelineEntry } from "./sentences";
 import { dotColor } from "./StatusBadge";
 import { TimelineStep } from "./Timeline";
-import { endOfDay, startOfDay, useAddressFilters } from "./useAddressFilters";
 
 /** All ledger entries, newest first, and their verification. */
 export default function Ledger() {

@@ -1,46 +1,39 @@
 import { Button, Group, Stack, Text, TextInput } from "@mantine/core";
-import { useState } from "react";
-import { callApi, type Schemas } from "../../api/client";
+import { useEffect, useState } from "react";
+import { callApi, fieldProblem } from "../../api/client";
+import { Confirm } from "../../components/Confirm";
+import { EditForm } from "../../components/EditForm";
+import { useSaveItem, useSendMutation } from "../../components/mutations";
 import { ErrorMessage } from "../../components/States";
-import { Confirm } from "../settings/Confirm";
-import { fieldProblem, useSendMutation } from "../settings/data";
+import { useDraft } from "../../components/useDraft";
 import css from "./Okrs.module.css";
 import { ProgressBar } from "./Progress";
-import { describeProgress, parseTypedNumber, type KeyResultInfo, type ObjectiveDetails } from "./queries";
+import {
+  describeProgress,
+  NEW_KEY_RESULT,
+  parseTypedNumber,
+  readTyped,
+  replaceKeyResult,
+  toTyped,
+  type KeyResultInfo,
+  type ObjectiveDetails,
+  type TypedKeyResult,
+} from "./queries";
 
 /** The key results of an objective: update progress, change, delete, add. */
 export function KeyResults({ objective, mayEdit }: { objective: ObjectiveDetails; mayEdit: boolean }) {
   const [isAdding, setAdding] = useState(false);
-  const add = useSendMutation(
-    (body: Schemas["KeyResultBody"], idempotencyKey) =>
-      callApi("post", "/api/objectives/{objective_id}/key-results", {
-        path: { objective_id: objective.id },
-        body,
-        idempotencyKey,
-      }),
-    ["okrs"],
-    () => setAdding(false),
-  );
   return (
     <>
       {objective.key_results.length === 0 && <Text size="sm">No key results yet.</Text>}
       <ul className={css.plain} aria-label="Key results">
         {objective.key_results.map((result) => (
           <li key={result.id} className={css.item}>
-            <KeyResult result={result} mayEdit={mayEdit} />
+            <KeyResult objectiveId={objective.id} result={result} mayEdit={mayEdit} />
           </li>
         ))}
       </ul>
-      {isAdding && (
-        <KeyResultForm
-          label="New key result"
-          button="Add key result"
-          saving={add.isPending}
-          error={add.error}
-          onSave={(body) => add.mutate(body)}
-          onClose={() => setAdding(false)}
-        />
-      )}
+      {isAdding && <NewKeyResult objectiveId={objective.id} onClose={() => setAdding(false)} />}
       {mayEdit && !isAdding && (
         <Button variant="default" w="fit-content" onClick={() => setAdding(true)}>
           New key result
@@ -50,20 +43,13 @@ export function KeyResults({ objective, mayEdit }: { objective: ObjectiveDetails
   );
 }
 
-function KeyResult({ result, mayEdit }: { result: KeyResultInfo; mayEdit: boolean }) {
+interface KeyResultProps {
+  objectiveId: string;
+  result: KeyResultInfo;
+}
+
+function KeyResult({ objectiveId, result, mayEdit }: KeyResultProps & { mayEdit: boolean }) {
   const [isEditing, setEditing] = useState(false);
-  const path = { key_result_id: result.id };
-  const headers = { "if-match": result.etag };
-  const save = useSendMutation(
-    (body: Schemas["KeyResultBody"]) =>
-      callApi("put", "/api/key-results/{key_result_id}", { path, body, headers }),
-    ["okrs"],
-    () => setEditing(false),
-  );
-  const remove = useSendMutation(
-    (_: void) => callApi("delete", "/api/key-results/{key_result_id}", { path, headers }),
-    ["okrs"],
-  );
   return (
     <Stack gap="xs">
       <div className={css.result}>
@@ -85,85 +71,85 @@ function KeyResult({ result, mayEdit }: { result: KeyResultInfo; mayEdit: boolea
       )}
       {isEditing && (
         <>
-          <KeyResultForm
-            label={`Edit ${result.id}`}
-            button="Save changes"
-            result={result}
-            saving={save.isPending}
-            error={save.error}
-            onSave={(body) => save.mutate(body)}
-            onClose={() => setEditing(false)}
-          />
-          <Confirm
-            label="Delete key result"
-            consequence={`${result.id} and its history are deleted for ever.`}
-            sending={remove.isPending}
-            error={remove.error}
-            onConfirm={() => remove.mutate()}
-          />
+          <KeyResultForm objectiveId={objectiveId} result={result} onClose={() => setEditing(false)} />
+          <DeleteKeyResult result={result} />
         </>
       )}
     </Stack>
   );
 }
 
-interface KeyResultFormProps {
-  label: string;
-  button: string;
-  result?: KeyResultInfo;
-  saving: boolean;
-  error: Error | null;
-  onSave: (body: Schemas["KeyResultBody"]) => void;
-  onClose: () => void;
+/** It closes once everything in it is saved. */
+function KeyResultForm({ objectiveId, result, onClose }: KeyResultProps & { onClose: () => void }) {
+  const draft = useDraft(toTyped(result), result.etag);
+  const path = { key_result_id: result.id };
+  const save = useSaveItem(
+    ["okrs", "one", objectiveId],
+    async (typed: TypedKeyResult, headers) =>
+      callApi("put", "/api/key-results/{key_result_id}", { path, body: readTyped(typed), headers }),
+    replaceKeyResult,
+  );
+  const isDone = save.isSuccess && !draft.isDirty;
+  useEffect(() => {
+    if (isDone) onClose();
+  }, [isDone, onClose]);
+  return (
+    <EditForm label={`Edit ${result.id}`} draft={draft} save={save} toFields={toTyped} onClose={onClose}>
+      <KeyResultFields values={draft.values} error={save.error} onChange={draft.set} />
+    </EditForm>
+  );
 }
 
-function KeyResultForm({ label, button, result, saving, error, onSave, onClose }: KeyResultFormProps) {
-  const [values, setValues] = useState({
-    title: result?.title ?? "",
-    current: String(result?.current ?? 0),
-    target: result ? String(result.target) : "",
-    unit: result?.unit ?? "",
-  });
-  const current = parseTypedNumber(values.current);
-  const target = parseTypedNumber(values.target);
-  const field = (name: keyof typeof values) => ({
-    value: values[name],
-    onChange: (event: { currentTarget: { value: string } }) =>
-      setValues({ ...values, [name]: event.currentTarget.value }),
-    error: fieldProblem(error, `/${name}`),
-  });
+function DeleteKeyResult({ result }: { result: KeyResultInfo }) {
+  const remove = useSendMutation(
+    (_: void) =>
+      callApi("delete", "/api/key-results/{key_result_id}", {
+        path: { key_result_id: result.id },
+        headers: { "if-match": result.etag },
+      }),
+    ["okrs"],
+  );
+  return (
+    <Confirm
+      label="Delete key result"
+      consequence={`${result.id} and its history are deleted for ever.`}
+      sending={remove.isPending}
+      error={remove.error}
+      onConfirm={() => remove.mutate()}
+    />
+  );
+}
+
+function NewKeyResult({ objectiveId, onClose }: { objectiveId: string; onClose: () => void }) {
+  const [values, setValues] = useState(NEW_KEY_RESULT);
+  const add = useSendMutation(
+    async (typed: TypedKeyResult, idempotencyKey) =>
+      callApi("post", "/api/objectives/{objective_id}/key-results", {
+        path: { objective_id: objectiveId },
+        body: readTyped(typed),
+        idempotencyKey,
+      }),
+    ["okrs"],
+    onClose,
+  );
   return (
     <form
-      aria-label={label}
+      aria-label="New key result"
       onSubmit={(event) => {
         event.preventDefault();
-        if (current !== undefined && target !== undefined)
-          onSave({ title: values.title, current, target, unit: values.unit.trim() });
+        add.mutate(values);
       }}
     >
       <Stack gap="sm">
-        <TextInput label="Title" required maxLength={300} {...field("title")} />
-        <div className={css.numbers}>
-          <TextInput
-            label="Current"
-            required
-            inputMode="decimal"
-            {...field("current")}
-            error={current === undefined && "A number"}
-          />
-          <TextInput
-            label="Target"
-            required
-            inputMode="decimal"
-            {...field("target")}
-            error={values.target !== "" && target === undefined && "A number"}
-          />
-          <TextInput label="Unit" maxLength={30} placeholder="%" {...field("unit")} />
-        </div>
-        {error && <ErrorMessage error={error} />}
+        <KeyResultFields
+          values={values}
+          error={add.error}
+          onChange={(changes) => setValues((now) => ({ ...now, ...changes }))}
+        />
+        {add.error && <ErrorMessage error={add.error} />}
         <Group>
-          <Button type="submit" loading={saving}>
-            {button}
+          <Button type="submit" loading={add.isPending}>
+            Add key result
           </Button>
           <Button variant="default" onClick={onClose}>
             Cancel
@@ -171,5 +157,39 @@ function KeyResultForm({ label, button, result, saving, error, onSave, onClose }
         </Group>
       </Stack>
     </form>
+  );
+}
+
+interface KeyResultFieldsProps {
+  values: TypedKeyResult;
+  error: Error | null;
+  onChange: (changes: Partial<TypedKeyResult>) => void;
+}
+
+function KeyResultFields({ values, error, onChange }: KeyResultFieldsProps) {
+  const field = (name: keyof TypedKeyResult) => ({
+    value: values[name],
+    onChange: (event: { currentTarget: { value: string } }) =>
+      onChange({ [name]: event.currentTarget.value }),
+    error: fieldProblem(error, `/${name}`),
+  });
+  const numberField = (name: "current" | "target") => {
+    const isNumber = values[name] === "" || parseTypedNumber(values[name]) !== undefined;
+    return {
+      ...field(name),
+      inputMode: "decimal" as const,
+      ref: (input: HTMLInputElement | null) => input?.setCustomValidity(isNumber ? "" : "Enter a number."),
+      ...(!isNumber && { error: "Enter a number." }),
+    };
+  };
+  return (
+    <>
+      <TextInput label="Title" required maxLength={300} {...field("title")} />
+      <div className={css.numbers}>
+        <TextInput label="Current" required {...numberField("current")} />
+        <TextInput label="Target" required {...numberField("target")} />
+        <TextInput label="Unit" maxLength={30} placeholder="%" {...field("unit")} />
+      </div>
+    </>
   );
 }

@@ -1,8 +1,8 @@
 import { Button, Group, Stack, Textarea, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { callApi } from "../../api/client";
+import { callApi, fieldProblem } from "../../api/client";
+import { useSendMutation } from "../../components/mutations";
 import { ErrorMessage } from "../../components/States";
-import { fieldProblem, useSendMutation } from "../settings/data";
 
 /** The form for a new objective; without a quarter it is for the current one. */
 export function NewObjective({

@@ -6,7 +6,7 @@ import { Dialog } from "../../components/Dialog";
 import { Page } from "../../components/Page";
 import { SearchField } from "../../components/SearchField";
 import { EmptyState, ErrorMessage, Loading } from "../../components/States";
-import { useAddressFilters } from "../history/useAddressFilters";
+import { useAddressFilters } from "../../components/useAddressFilters";
 import { NewObjective } from "./NewObjective";
 import css from "./Okrs.module.css";
 import { ObjectiveStatusBadge, ProgressBar } from "./Progress";

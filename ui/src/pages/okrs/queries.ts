@@ -57,3 +57,33 @@ export function parseTypedNumber(text: string): number | undefined {
   const number = Number(plain);
   return plain && Number.isFinite(number) ? number : undefined;
 }
+
+/** A key result as it is typed: numbers are text until they are sent. */
+export interface TypedKeyResult {
+  title: string;
+  current: string;
+  target: string;
+  unit: string;
+}
+
+export const NEW_KEY_RESULT: TypedKeyResult = { title: "", current: "0", target: "", unit: "" };
+
+export const toTyped = ({ title, current, target, unit }: KeyResultInfo): TypedKeyResult => ({
+  title,
+  current: String(current),
+  target: String(target),
+  unit,
+});
+
+export function readTyped(typed: TypedKeyResult): Schemas["KeyResultBody"] {
+  const current = parseTypedNumber(typed.current);
+  const target = parseTypedNumber(typed.target);
+  if (current === undefined || target === undefined)
+    throw new Error("Enter numbers for the current value and the target.");
+  return { title: typed.title, current, target, unit: typed.unit.trim() };
+}
+
+export function replaceKeyResult(objective: ObjectiveDetails, saved: KeyResultInfo): ObjectiveDetails {
+  const key_results = objective.key_results.map((result) => (result.id === saved.id ? saved : result));
+  return { ...objective, key_results };
+}

@@ -3,9 +3,9 @@ import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { callApi } from "../../api/client";
 import type { CurrentUser } from "../../api/currentUser";
+import { Section } from "../../components/Section";
 import { ErrorMessage, Loading } from "../../components/States";
 import { formatDateTime } from "./data";
-import { Section } from "./Section";
 import css from "./Settings.module.css";
 
 /** Version, database, retention, and the head of the ledger. */

@@ -1,8 +1,9 @@
 import { Button, Checkbox, Fieldset, Group, Stack, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { buildUrl, sendRequest, type Schemas } from "../../api/client";
+import { useSendMutation } from "../../components/mutations";
 import { ErrorMessage } from "../../components/States";
-import { formatDateTime, isAway, listTeams, toLocalInput, useSendMutation, type PersonInfo } from "./data";
+import { formatDateTime, isAway, listTeams, toLocalInput, type PersonInfo } from "./data";
 import css from "./Settings.module.css";
 
 const SEARCH_ABOVE = 12;

@@ -1,10 +1,10 @@
 import { Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { callApi, type Schemas } from "../../api/client";
+import { Confirm } from "../../components/Confirm";
+import { useSendMutation } from "../../components/mutations";
 import { ErrorMessage, Loading } from "../../components/States";
 import { TimeAgo } from "../../components/TimeAgo";
-import { Confirm } from "./Confirm";
-import { useSendMutation } from "./data";
 import css from "./Settings.module.css";
 
 type Owner = "mine" | "everybody";

@@ -1,10 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { ApiError } from "../../api/client";
 import { describeDeputies } from "./AwayForm";
 import {
   describeKeyBinding,
   describeRemoval,
-  fieldProblem,
   isActiveKey,
   isAway,
   listTeams,
@@ -119,15 +117,6 @@ describe("people", () => {
 it("formats a date in local time", () => {
   const moment = new Date(2027, 0, 31, 18, 5);
   expect(toLocalInput(moment)).toBe("2027-01-31T18:05");
-});
-
-it("finds the server's message for a field", () => {
-  const refused = new ApiError(400, "invalid_request", "No.", {
-    problems: [{ pointer: "/when", message: "This is no condition." }],
-  });
-  expect(fieldProblem(refused, "/when")).toBe("This is no condition.");
-  expect(fieldProblem(refused, "/tool")).toBeUndefined();
-  expect(fieldProblem(null, "/when")).toBeUndefined();
 });
 
 it.each([

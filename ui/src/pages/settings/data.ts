@@ -1,6 +1,5 @@
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useRef } from "react";
-import { ApiError, buildUrl, callApi, sendRequest, type Schemas } from "../../api/client";
+import { useQuery } from "@tanstack/react-query";
+import { buildUrl, callApi, sendRequest, type Schemas } from "../../api/client";
 import { parseJson } from "../../api/json";
 
 export type PersonInfo = Schemas["Person"];
@@ -10,27 +9,6 @@ export type UserRole = Schemas["NewUserBody"]["role"];
 
 export function useUsers() {
   return useQuery({ queryKey: ["users"], queryFn: ({ signal }) => callApi("get", "/api/users", { signal }) });
-}
-
-/** Sends a request, then reloads the data that it may have changed. */
-export function useSendMutation<Given, Answer>(
-  send: (variables: Given, idempotencyKey: string) => Promise<Answer>,
-  queryKeys: string[],
-  onDone?: (answer: Answer) => void,
-) {
-  const queries = useQueryClient();
-  const idempotencyKey = useRef(crypto.randomUUID());
-  return useMutation({
-    mutationFn: (variables: Given) => send(variables, idempotencyKey.current),
-    onSuccess: async (answer) => {
-      idempotencyKey.current = crypto.randomUUID();
-      onDone?.(answer);
-      await Promise.all(queryKeys.map((key) => queries.invalidateQueries({ queryKey: [key] })));
-    },
-    onError: (error) => {
-      if (!(error instanceof ApiError) || error.status) idempotencyKey.current = crypto.randomUUID(); // the server answered
-    },
-  });
 }
 
 /** Neither revoked nor expired. */
@@ -76,13 +54,6 @@ export interface TaggedPerson {
 export async function readPerson(name: string, signal?: AbortSignal): Promise<TaggedPerson> {
   const answer = await sendRequest("get", buildUrl("/api/users/{name}", { name }), { signal });
   return { person: parseJson(await answer.text()) as PersonInfo, tag: answer.headers.get("etag") ?? "" };
-}
-
-/** The server's message for one field. */
-export function fieldProblem(error: Error | null, pointer: string): string | undefined {
-  return error instanceof ApiError
-    ? error.problems.find((problem) => problem.pointer === pointer)?.message
-    : undefined;
 }
 
 /** "finance, leads" */

@@ -1,8 +1,8 @@
 import { Badge, Button, Group, Stack, Text } from "@mantine/core";
 import { callApi, type Schemas } from "../../../api/client";
+import { useSendMutation } from "../../../components/mutations";
 import { ErrorMessage } from "../../../components/States";
 import { TimeAgo } from "../../../components/TimeAgo";
-import { useSendMutation } from "../data";
 import css from "../Settings.module.css";
 
 type Channel = Schemas["ChannelInfo"];

@@ -3,11 +3,11 @@ import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { callApi, type Schemas } from "../../../api/client";
 import { isAdmin, type CurrentUser } from "../../../api/currentUser";
+import { useSendMutation } from "../../../components/mutations";
+import { Section } from "../../../components/Section";
 import { ErrorMessage, Loading } from "../../../components/States";
 import { TimeAgo } from "../../../components/TimeAgo";
-import { useSendMutation } from "../data";
 import { Identities } from "../Identities";
-import { Section } from "../Section";
 import css from "../Settings.module.css";
 import { ChannelRow, describeDelivery } from "./ChannelRow";
 

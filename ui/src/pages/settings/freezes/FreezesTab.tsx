@@ -1,10 +1,10 @@
 import { Select, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { callApi } from "../../../api/client";
+import { Confirm } from "../../../components/Confirm";
 import { describeScope, useFreezes, type FreezeInfo } from "../../../components/FreezeBanner";
-import { Confirm } from "../Confirm";
-import { useSendMutation } from "../data";
-import { Section } from "../Section";
+import { useSendMutation } from "../../../components/mutations";
+import { Section } from "../../../components/Section";
 
 type Scope = FreezeInfo["scope"];
 

@@ -4,10 +4,11 @@ import { useState } from "react";
 import { Link } from "wouter";
 import { callApi, type Schemas } from "../../../api/client";
 import { isAdmin, type CurrentUser } from "../../../api/currentUser";
+import { Confirm } from "../../../components/Confirm";
+import { useSendMutation } from "../../../components/mutations";
 import { ErrorMessage, Loading } from "../../../components/States";
 import { formatSpan, TimeAgo } from "../../../components/TimeAgo";
-import { Confirm } from "../Confirm";
-import { formatDateTime, useSendMutation, type GrantInfo } from "../data";
+import { formatDateTime, type GrantInfo } from "../data";
 import css from "../Settings.module.css";
 
 type Details = Schemas["GrantDetails"];

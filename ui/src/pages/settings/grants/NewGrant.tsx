@@ -1,8 +1,9 @@
 import { Alert, Button, Group, List, NativeSelect, Stack, Text, Textarea, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { callApi, type Schemas } from "../../../api/client";
+import { callApi, fieldProblem, type Schemas } from "../../../api/client";
+import { useSendMutation } from "../../../components/mutations";
 import { ErrorMessage } from "../../../components/States";
-import { fieldProblem, formatDateTime, useSendMutation } from "../data";
+import { formatDateTime } from "../data";
 import { describeGrant } from "./GrantDetails";
 
 const DURATIONS = [

@@ -1,7 +1,8 @@
 import { Button, Group, NativeSelect, Stack, Switch, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
+import { useSendMutation } from "../../../components/mutations";
 import { ErrorMessage } from "../../../components/States";
-import { splitNames, useSendMutation } from "../data";
+import { splitNames } from "../data";
 import { ShownOnce } from "../ShownOnce";
 import type { NewKeyProps } from "./KeyList";
 

@@ -1,11 +1,12 @@
 import { Badge, Button, Group, Stack, Text } from "@mantine/core";
 import { lazy, Suspense, useState } from "react";
 import type { Schemas } from "../../../api/client";
+import { Confirm } from "../../../components/Confirm";
 import { Dialog } from "../../../components/Dialog";
+import { useSendMutation } from "../../../components/mutations";
 import { Loading } from "../../../components/States";
 import { TimeAgo } from "../../../components/TimeAgo";
-import { Confirm } from "../Confirm";
-import { describeKeyBinding, formatDateTime, isActiveKey, useSendMutation, type KeyInfo } from "../data";
+import { describeKeyBinding, formatDateTime, isActiveKey, type KeyInfo } from "../data";
 import css from "../Settings.module.css";
 
 const KeyForm = lazy(() => import("./KeyForm"));

@@ -2,9 +2,9 @@ import { Switch } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useSearchParams } from "wouter";
 import { callApi, type Schemas } from "../../../api/client";
+import { Section } from "../../../components/Section";
 import { ErrorMessage, Loading } from "../../../components/States";
 import { isActiveKey, useUsers } from "../data";
-import { Section } from "../Section";
 import { KeyList, NewKey } from "./KeyList";
 
 /** All keys of the workspace, for admins. */

@@ -3,8 +3,8 @@ import { useQuery } from "@tanstack/react-query";
 import { callApi } from "../../../api/client";
 import { useMe } from "../../../api/currentUser";
 import { Dialog } from "../../../components/Dialog";
+import { useSendMutation } from "../../../components/mutations";
 import { ErrorMessage, Loading } from "../../../components/States";
-import { useSendMutation } from "../data";
 
 /** A link could be sent by somebody else: confirming it would let them decide in the user's name. */
 export default function ConfirmIdentity({ link, onClose }: { link: string; onClose: () => void }) {

@@ -12,6 +12,9 @@ import { lazy, Suspense, useState } from "react";
 import { useSearchParams } from "wouter";
 import { callApi } from "../../../api/client";
 import type { CurrentUser } from "../../../api/currentUser";
+import { Confirm } from "../../../components/Confirm";
+import { useSendMutation } from "../../../components/mutations";
+import { Section } from "../../../components/Section";
 import { ErrorMessage, Loading } from "../../../components/States";
 import {
   disableNotifications,
@@ -21,11 +24,9 @@ import {
 } from "../../../live/notifications";
 import { signOut } from "../../../live/session";
 import { AwayForm } from "../AwayForm";
-import { Confirm } from "../Confirm";
-import { isActiveKey, useSendMutation, useUsers, type UserRole } from "../data";
+import { isActiveKey, useUsers, type UserRole } from "../data";
 import { Identities } from "../Identities";
 import { KeyList, NewKey } from "../keys/KeyList";
-import { Section } from "../Section";
 
 const ConfirmIdentity = lazy(() => import("./ConfirmIdentity"));
 const ROLES: UserRole[] = ["viewer", "reviewer", "admin"];

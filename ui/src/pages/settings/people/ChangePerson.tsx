@@ -2,14 +2,14 @@ import { Button, Group, NativeSelect, Stack, Text, TextInput, Title } from "@man
 import { useQuery } from "@tanstack/react-query";
 import { ApiError, buildUrl, callApi, sendRequest } from "../../../api/client";
 import type { CurrentUser } from "../../../api/currentUser";
+import { Confirm } from "../../../components/Confirm";
+import { useSendMutation } from "../../../components/mutations";
 import { ErrorMessage, Loading } from "../../../components/States";
 import { AwayForm } from "../AwayForm";
-import { Confirm } from "../Confirm";
 import {
   describeRemoval,
   readPerson,
   splitNames,
-  useSendMutation,
   type PersonInfo,
   type TaggedPerson,
   type UserRole,

@@ -1,9 +1,9 @@
 import { Anchor, Stack, Text } from "@mantine/core";
 import { Link } from "wouter";
 import { isAdmin, type CurrentUser } from "../../../api/currentUser";
+import { Section } from "../../../components/Section";
 import { EmptyState, ErrorMessage, Loading } from "../../../components/States";
 import { listTeams, useUsers, type PersonInfo } from "../data";
-import { Section } from "../Section";
 import css from "../Settings.module.css";
 
 /** A team exists as long as it has members. */

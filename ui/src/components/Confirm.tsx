@@ -1,6 +1,6 @@
 import { Button, Group, Stack, Text } from "@mantine/core";
 import { useState, type ReactNode } from "react";
-import { ErrorMessage } from "../../components/States";
+import { ErrorMessage } from "./States";
 
 interface ConfirmProps {
   /** The button's label. */

@@ -1,7 +1,7 @@
 import { Paper, Stack, Text, Title } from "@mantine/core";
 import { useId, type ReactNode } from "react";
 
-/** A settings section with a heading. */
+/** A section of a page with a heading. */
 export function Section({
   title,
   about,
