@@ -9,6 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from interlock.chat import assistant, providers
 from interlock.config.models import AgentSettings, Settings
 from interlock.core.call import ToolSpec
 from interlock.core.call import propose as make_call
@@ -296,6 +297,28 @@ async def test_models_are_listed_with_what_is_missing(ada: httpx2.AsyncClient) -
     assert [(each["name"], 'No provider of models is called "nobody"' in each["problem"]) for each in one] == [
         ("nobody:model", True)
     ]
+
+
+# R9
+async def test_a_model_that_can_be_used_is_opened_once_and_not_for_every_list(
+    ada: httpx2.AsyncClient, state: ServerState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+
+    def open_model(name: str, _: object) -> object:
+        opened.append(name)
+        return object()
+
+    monkeypatch.setattr(providers, "open_model", open_model)
+    monkeypatch.setattr(assistant, "MAX_CHECKED_MODELS", 1)
+    for _ in range(3):
+        [listed] = (await ada.get("/api/models", params={"name": "openai:one"})).json()["items"]
+        assert listed == {"name": "openai:one", "problem": ""}
+    assert opened == ["openai:one"]
+    assert state.assistant.models.open("openai:one") is state.assistant.models.open("openai:one")
+    for _ in range(2):
+        await ada.get("/api/models", params={"name": "openai:two"})
+    assert opened[1:] == ["openai:two"] * 2, "names that people ask about do not fill the memory"
 
 
 # R9
