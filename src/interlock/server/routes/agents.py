@@ -190,7 +190,7 @@ async def list_agents(state: StateDep, principal: PrincipalDep) -> AgentList:
 
 @router.get("/api/agents/{name}", responses=documented_errors(404), **require_roles(VIEWERS))
 async def show_agent(name: str, state: StateDep, principal: PrincipalDep, response: Response) -> AgentInfo:
-    """One agent. The ETag is its version; earlier ones are in GET /api/audit?kind=agent_changed."""
+    """One agent. The ETag is its version; GET /api/audit has the earlier ones: agent_changed, agent_deleted."""
     return await _show_agent(state, principal, name, response)
 
 

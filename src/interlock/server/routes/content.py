@@ -141,7 +141,7 @@ class ItemChangeJson(BaseModel):
 
 
 class PostInfo(BaseModel):
-    """`views` and `last_viewed_at` are what the site has reported; null if nothing yet."""
+    """`views` and `last_viewed_at` are what the site has reported: 0 and null if nothing yet."""
 
     slug: str
     title: str
@@ -164,7 +164,7 @@ class PostList(BaseModel):
 
 
 class PageInfo(BaseModel):
-    """`views` and `last_viewed_at` are what the site has reported; null if nothing yet."""
+    """`views` and `last_viewed_at` are what the site has reported: 0 and null if nothing yet."""
 
     slug: str
     title: str
