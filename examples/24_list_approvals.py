@@ -9,7 +9,7 @@ With Interlock("https://…", key=…) it is the same over a server, where an ag
 import asyncio
 import sys
 
-from interlock import Interlock, NotRun
+from interlock import ApprovalRecord, Interlock, NotRun
 
 
 async def main(url: str) -> None:
@@ -20,8 +20,11 @@ async def main(url: str) -> None:
             return f"sent to {to}"
 
         mails = [asyncio.create_task(send_mail(to, "Clear sky.")) for to in ("alice", "bob")]
-        await asyncio.sleep(1)  # by then both have asked
-        async for approval in lock.approvals(status="pending", agent="mailer"):
+        pending: list[ApprovalRecord] = []
+        while len(pending) < len(mails):  # until both have asked
+            await asyncio.sleep(0.1)
+            pending = [each async for each in lock.approvals(status="pending", agent="mailer")]
+        for approval in pending:
             print(f"pending until {approval.expires_at:%d %B, %H:%M}: {approval.sentence}", flush=True)
 
         for ended in await asyncio.gather(*mails, return_exceptions=True):

@@ -18,6 +18,7 @@ from interlock.notify.channel import (
     InboundPort,
     InboundRequest,
     InboundResponse,
+    InvalidDecision,
     InvalidRequest,
     Notification,
     Unauthenticated,
@@ -68,7 +69,12 @@ class Pager:
         reviewer = await inbound.member(inbound.workspace, self._acts_as)
         if reviewer is None:
             raise Unauthenticated("There is nobody in whose name the pager could decide.")
-        view = await inbound.decide(inbound.workspace, approval_id, read_decision_with_digest(decision), reviewer)
+        try:
+            given = read_decision_with_digest(decision)
+        except InvalidDecision as error:  # `decide` records what it refuses itself
+            await inbound.record_refusal(inbound.workspace, approval_id, reviewer, error)
+            raise
+        view = await inbound.decide(inbound.workspace, approval_id, given, reviewer)
         return json_response({"id": approval_id, "status": view.status})
 
     async def _post(self, message: Notification, page: str) -> None:

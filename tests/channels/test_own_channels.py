@@ -11,9 +11,10 @@ import pytest
 
 from interlock.config.load import load_settings
 from interlock.core.errors import Misconfigured
-from interlock.notify.channel import ChannelContext, load_channel_type, open_channel
+from interlock.notify.channel import ChannelContext, InboundPort, load_channel_type, open_channel
 from interlock.notify.workspace_channels import open_workspace_channels, policy_load_options
 from interlock.runtime.import_path import CodeSource
+from interlock.testing.channels import RefusingInbound
 
 GOOD = """
 from interlock.notify.channel import ChannelCapabilities, text_setting
@@ -162,3 +163,9 @@ def test_a_wrong_setting_is_refused_and_an_error_of_the_class_hides_its_secrets(
     assert refusal("pagers:Pager") == "url is missing"
     said = refusal("careless:Pager", token="hunter2")
     assert said == "careless:Pager raised ValueError when it was made from its settings"
+
+
+def test_the_inbound_port_of_the_contract_has_every_method_of_the_real_one() -> None:  # R25
+    wanted = {name for name in vars(InboundPort) if not name.startswith("_")}
+    assert {"record_refusal", "decide"} <= wanted
+    assert [name for name in sorted(wanted) if not hasattr(RefusingInbound, name)] == []

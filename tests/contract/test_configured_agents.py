@@ -24,7 +24,7 @@ from interlock.core.chat.transcript import Delta, ModelReply, Prompt, ToolReques
 from interlock.core.decision import Acknowledgement, Approve
 from interlock.core.errors import Conflict, NotFound, Stale
 from interlock.core.identity import Principal
-from interlock.core.ports import AGENT_DELETED_REASON, AgentDeletion, ApprovalQuery, Stored
+from interlock.core.ports import AGENT_DELETED_REASON, AgentDeletion, AgentsChanged, ApprovalQuery, Stored
 from interlock.runtime.process_identity import is_dead, make_runner_id
 from tests.support import ADA
 
@@ -308,6 +308,20 @@ async def test_only_the_version_that_was_seen_is_deleted_and_only_once(make_harn
         await there.services.store.delete_agent("default", "boss", GONE, "ada")
     again = await there.services.store.put_agent("default", "boss", "{}", "ada", "", 0)
     assert again.version == 4, "a deleted agent counts as none"
+
+
+async def test_a_change_is_bound_to_the_agents_that_it_was_checked_against(make_harness: MakeHarness) -> None:  # R13
+    """The other process has changed another agent since."""
+    there, elsewhere = make_harness({}), make_harness({})
+    store = there.services.store
+    await there.put("boss", tools=["okr"])
+    await elsewhere.put("writer", agents=["boss"])
+    with pytest.raises(AgentsChanged):
+        await store.delete_agent("default", "boss", GONE, "ada", "", 1, agents_revision=1)
+    with pytest.raises(AgentsChanged):
+        await store.put_agent("default", "boss", '{"agents": ["writer"]}', "ada", agents_revision=1)
+    assert [(each.name, each.version) for each in await store.agents("default")] == [("boss", 1), ("writer", 1)]
+    assert await store.delete_agent("default", "boss", GONE, "ada", "", 1, agents_revision=2) == []
 
 
 # Sub-agents

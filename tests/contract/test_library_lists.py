@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from datetime import datetime, timedelta
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from interlock import Acknowledgement, Approve, Interlock, ToolSpec, propose
 from interlock.app.bootstrap import AppServices, build_services
 from interlock.core.errors import Forbidden, InvalidRequest, NotFound
 from interlock.sdk import interlock as sdk
+from interlock.sdk.backend import ApprovalDecision, ApprovalRecord
+from interlock.sdk.codec import parse_approval_record
 from tests.databases import Database
 from tests.interlock_server import make_keys, run_server_in_thread
 from tests.support import BOB, approve, propose_pending
@@ -20,6 +23,7 @@ from tests.support import BOB, approve, propose_pending
 POLICY = "version: 1\ndefaults: {undo_window: 0s, expires_in: 2h}\n"
 SEND = ToolSpec("send", "write", describe="Send to {to}", secret=("token",))
 Locks = dict[str, Interlock]
+APPROVAL_FIELDS = [each.name for each in fields(ApprovalRecord)]
 
 
 @pytest.fixture
@@ -149,3 +153,11 @@ async def test_what_a_list_shows_can_be_decided(database: Database, services: Ap
         [record] = [each async for each in desk.approvals(status="pending")]
         decided = await desk.decide(record.id, Approve(Acknowledgement(record.args_sha256)), reviewer="bob")
     assert decided.status == "approved"
+
+
+def test_what_a_newer_server_adds_to_an_approval_is_ignored() -> None:  # R66
+    at = "2027-01-01T00:00:00Z"
+    decision = {"kind": "approve", "at": at, "reason": "Checked.", "added_later": {"x": 1}}
+    body = {**dict.fromkeys(APPROVAL_FIELDS, ""), "agent_path": [], "created_at": at, "expires_at": at}
+    record = parse_approval_record({**body, "decision": decision, "added_later": True})
+    assert record.decision == ApprovalDecision(kind="approve", at=datetime(2027, 1, 1, tzinfo=UTC), reason="Checked.")

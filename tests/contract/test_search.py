@@ -13,13 +13,14 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from interlock.app.bootstrap import AppServices
-from interlock.core.call import ToolSpec
+from interlock.core.call import Caller, ToolSpec
 from interlock.core.decision import Acknowledgement, Edit, Reject
 from interlock.core.errors import InvalidRequest
 from interlock.core.ledger.erasure import Erasure, ErasureScope
 from interlock.core.ports import ApprovalPage, ApprovalQuery
-from interlock.core.search import split_words
+from interlock.core.search import exact_term, split_words
 from interlock.storage.engine.queries import make_cursor
+from interlock.storage.migrate import load_migrations
 from interlock.storage.postgres import database as postgres_finding
 from interlock.storage.tables import search as finding
 from interlock.storage.tables import search as searching
@@ -67,6 +68,21 @@ async def run(services: AppServices, approval_id: str, *, ok: bool) -> None:
 
 
 # What is found
+
+
+async def test_calls_that_were_indexed_without_their_owner_are_found_after_the_migration(
+    services: AppServices, database: Database
+) -> None:  # R18
+    caller = Caller(owner="key:k1", owners=frozenset({"key:k1"}), agents=("bot",), credential="k1")
+    mine = await propose_pending(services, 1, agent="bot", caller=caller)
+    assert await search(services, owners=caller.owners) == [mine]
+    [(words,)] = database.sql("select words from docs")
+    without = " ".join(word for word in words.split() if word != exact_term("default", "owner", "key:k1"))
+    database.sql("update docs set words = ?", without)
+    assert await search(services, owners=caller.owners) == []
+    [migration] = [each for each in load_migrations(database.kind) if each.number == 17]
+    database.sql(migration.text)
+    assert await search(services, owners=caller.owners) == [mine]
 
 
 async def test_approvals_are_found_by_what_they_say(services: AppServices) -> None:  # R8

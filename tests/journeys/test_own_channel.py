@@ -74,6 +74,10 @@ def assert_paged_and_answered(shell: Shell, receiver: Receiver) -> None:
         body = json.dumps({"approval_id": page["approval_id"], "decision": decision}).encode()
         forged = pager.post("/channels/pager/callback", content=body, headers={"pager-time": "1"})
         assert forged.status_code == 401
+        unseen = json.dumps({"approval_id": page["approval_id"], "decision": {"kind": "approve"}}).encode()
+        assert pager.post("/channels/pager/callback", content=unseen, headers=sign(unseen)).status_code == 422
+        kinds = [entry["kind"] for entry in shell("approvals", "show", told["approval_id"], "--json").json["timeline"]]
+        assert kinds[-1] == "decision_refused", "an answer of the wrong form is recorded"
         answered = pager.post("/channels/pager/callback", content=body, headers=sign(body))
         assert (answered.status_code, answered.json()["status"]) == (200, "approved")
         assert agent.get(f"/api/calls/{told['approval_id']}").json()["outcome"] == "proceed"

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx2
 import pytest
 
+from interlock.chat import assistant, providers
 from interlock.config.models import AgentSettings, Settings
 from interlock.core.call import ToolSpec
 from interlock.core.call import propose as make_call
 from interlock.core.chat.transcript import ToolRequest
 from interlock.core.identity import Principal
 from interlock.server.middleware import RequestMiddleware
+from interlock.server.routes import agents
 from interlock.server.state import ServerState
 from tests.server.chat_harness import ScriptedModel, StreamReader, run_chat_loop
 from tests.server.conftest import ClientFactory
@@ -122,6 +124,69 @@ async def test_an_agent_that_others_call_is_not_deleted(ada: httpx2.AsyncClient)
     assert "boss may call night" in refused.json()["message"]
     await put(ada, "boss", agents=[])
     assert (await ada.delete(AT)).status_code == 200
+
+
+def interrupt_checks(
+    monkeypatch: pytest.MonkeyPatch, other_change: Callable[[], Awaitable[object]], times: int = 1
+) -> None:
+    """Let somebody else's change come after the agents were read for a check, and before the change that it is for."""
+    load, left = agents.load_agent_catalog, [None] * times
+
+    async def load_then_change(state: ServerState, workspace: str) -> agents.AgentCatalog:
+        catalog = await load(state, workspace)
+        if left:
+            left.pop()
+            await other_change()
+        return catalog
+
+    monkeypatch.setattr(agents, "load_agent_catalog", load_then_change)
+
+
+@pytest.mark.postgres_smoke
+async def test_an_agent_that_gets_a_caller_during_the_check_is_not_deleted(
+    ada: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:  # R13
+    await put(ada)
+    interrupt_checks(monkeypatch, lambda: put(ada, "boss", agents=["night"]))
+    refused = await ada.delete(AT)
+    assert (refused.status_code, refused.json()["agents"]) == (409, ["boss"])
+    assert (await ada.get(AT)).status_code == 200
+
+
+@pytest.mark.postgres_smoke
+async def test_a_sub_agent_that_is_deleted_during_the_check_is_not_named(
+    ada: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:  # R13
+    await put(ada)
+    await put(ada, "boss", agents=[])
+    interrupt_checks(monkeypatch, lambda: ada.delete(AT))
+    refused = await ada.put("/api/agents/boss", json={"agents": ["night"]})
+    assert (refused.status_code, refused.json()["problems"][0]["pointer"]) == (400, "/agents/0")
+    assert (await ada.get("/api/agents/boss")).json()["agents"] == []
+
+
+async def test_two_new_names_that_look_alike_do_not_pass_each_other(
+    ada: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:  # R9
+    interrupt_checks(monkeypatch, lambda: put(ada))
+    refused = await ada.put("/api/agents/Night", json=BODY)
+    assert (refused.status_code, 'looks like "night"' in refused.json()["message"]) == (400, True)
+
+
+async def test_a_check_that_is_overtaken_again_and_again_gives_up(
+    ada: httpx2.AsyncClient, state: ServerState, monkeypatch: pytest.MonkeyPatch
+) -> None:  # R9
+    await put(ada)
+    made = iter(range(agents.MAX_CHECKS))
+
+    async def change_another() -> None:
+        body = f'{{"instructions": "{next(made)}"}}'
+        await state.workspaces.put_agent("default", "boss", body, "eve")
+
+    interrupt_checks(monkeypatch, change_another, agents.MAX_CHECKS)
+    refused = await ada.delete(AT)
+    assert (refused.status_code, refused.json()["error"]) == (409, "stale")
+    assert (await ada.get(AT)).status_code == 200
 
 
 async def test_settings_of_the_file_that_would_now_be_a_circle_are_not_restored(ada: httpx2.AsyncClient) -> None:  # R13
@@ -232,6 +297,28 @@ async def test_models_are_listed_with_what_is_missing(ada: httpx2.AsyncClient) -
     assert [(each["name"], 'No provider of models is called "nobody"' in each["problem"]) for each in one] == [
         ("nobody:model", True)
     ]
+
+
+# R9
+async def test_a_model_that_can_be_used_is_opened_once_and_not_for_every_list(
+    ada: httpx2.AsyncClient, state: ServerState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+
+    def open_model(name: str, _: object) -> object:
+        opened.append(name)
+        return object()
+
+    monkeypatch.setattr(providers, "open_model", open_model)
+    monkeypatch.setattr(assistant, "MAX_CHECKED_MODELS", 1)
+    for _ in range(3):
+        [listed] = (await ada.get("/api/models", params={"name": "openai:one"})).json()["items"]
+        assert listed == {"name": "openai:one", "problem": ""}
+    assert opened == ["openai:one"]
+    assert state.assistant.models.open("openai:one") is state.assistant.models.open("openai:one")
+    for _ in range(2):
+        await ada.get("/api/models", params={"name": "openai:two"})
+    assert opened[1:] == ["openai:two"] * 2, "names that people ask about do not fill the memory"
 
 
 # R9

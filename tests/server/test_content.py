@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import httpx2
@@ -11,9 +12,12 @@ import pytest
 from interlock.app.bootstrap import AppServices
 from interlock.chat.tool import ToolContext, ToolInvocation
 from interlock.chat.tools import cms
+from interlock.core.ports import ToolItemTransaction
 from interlock.demo.content import fill_content
 from interlock.runtime.durations import rfc3339
+from interlock.server.routes import content
 from tests.server.conftest import ClientFactory
+from tests.server.test_okrs import note_threads
 from tests.support import START, Clock, ledger_violations
 
 POSTS, PAGES, IMAGES = "/api/content/posts", "/api/content/pages", "/api/content/images"
@@ -212,3 +216,30 @@ async def test_a_site_reports_its_views(
     assert await services.store.head("default") == before
     for wrong in ([], [{"path": "about"}], [{"path": "/a", "count": 0}], [{"path": "/a"}] * 501):
         assert (await vic.post("/api/content/views", json={"views": wrong})).status_code == 400
+
+
+async def test_a_few_long_posts_are_not_searched_on_the_event_loop(
+    bob: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:  # R65
+    for number in range(3):
+        await create(bob, POSTS, {"slug": f"long{number}", "title": "Long", "body": "word " * 9_000})
+    worked: list[tuple[str, int]] = []
+    note_threads(monkeypatch, worked, content, "contains_words")
+    assert await names(bob, POSTS, q="word word") == ["long0", "long1", "long2"]
+    assert len(worked) == 3
+    assert threading.get_ident() not in {thread for _, thread in worked}
+
+
+async def test_many_images_are_not_searched_on_the_event_loop(
+    bob: httpx2.AsyncClient, services: AppServices, monkeypatch: pytest.MonkeyPatch
+) -> None:  # R65
+    def fill(transaction: ToolItemTransaction) -> object:
+        for number in range(100):
+            transaction.put(cms.IMAGE, f"img-{number}", {"name": f"{number}.jpg", "alt": "", "url": ""})
+        return None
+
+    await services.store.records("default").change("", fill)
+    worked: list[tuple[str, int]] = []
+    note_threads(monkeypatch, worked, content, "contains_words")
+    assert len(await names(bob, IMAGES, q="jpg", limit=100)) == 100
+    assert threading.get_ident() not in {thread for _, thread in worked}

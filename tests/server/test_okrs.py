@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import httpx2
 import pytest
 
 from interlock.app.bootstrap import AppServices
+from interlock.chat.record_tools import history_kind
 from interlock.chat.tools import okr
+from interlock.core.ports import ToolItemTransaction
+from interlock.runtime.offload import OFFLOAD_THRESHOLD
+from interlock.server.routes import okrs
+from interlock.storage.tables import records
 from tests.server.conftest import ClientFactory
 from tests.support import Clock, ledger_violations
 
@@ -104,3 +111,48 @@ async def test_an_objective_has_at_most_fifty_key_results(bob: httpx2.AsyncClien
     assert (full.status_code, full.json()["error"]) == (409, "conflict")
     assert (await bob.delete("/api/key-results/KR-50")).status_code == 200
     await create(bob, f"{OBJECTIVES}/O-1/key-results", title="x", target=1)
+
+
+async def test_many_or_long_items_are_not_read_on_the_event_loop(
+    bob: httpx2.AsyncClient, services: AppServices, monkeypatch: pytest.MonkeyPatch
+) -> None:  # R65
+    changes = [
+        {"at": at, "action": "updated", "person": "bob", "approval_id": "", "diff": "x" * 900} for at in range(90)
+    ]
+
+    def fill(transaction: ToolItemTransaction) -> object:
+        for number in range(1, 100):
+            objective = {"title": "Grow", "description": "", "quarter": NOW, "status": "on_track"}
+            transaction.put(okr.OBJECTIVE, f"O-{number}", objective)
+            progress = {"title": "x", "current": 0, "target": 1, "unit": "", "objective_id": f"O-{number // 50 + 1}"}
+            transaction.put(okr.KEY_RESULT, f"KR-{number}", progress)
+            transaction.put(history_kind(okr.KEY_RESULT), f"KR-{number}", {"changes": changes})
+        return None
+
+    await services.store.records("default").change("", fill)
+    worked: list[tuple[str, int]] = []
+    for module, name in ((okrs, "contains_words"), (okr, "group_key_results")):
+        note_threads(monkeypatch, worked, module, name)
+    assert len((await bob.get(OBJECTIVES, params={"limit": 99, "q": "grow"})).json()["items"]) == 99
+    note_threads(monkeypatch, worked, records, "_read_item", lambda row: len(row[1]) > OFFLOAD_THRESHOLD)
+    assert len((await bob.get(f"{OBJECTIVES}/O-1")).json()["history"]) == okrs.MAX_SHOWN_CHANGES
+    assert {name for name, _ in worked} == {"contains_words", "group_key_results", "_read_item"}
+    assert [name for name, thread in worked if thread == threading.get_ident()] == []
+
+
+def note_threads(
+    monkeypatch: pytest.MonkeyPatch,
+    worked: list[tuple[str, int]],
+    module: object,
+    name: str,
+    is_noted: Callable[..., bool] = lambda *_: True,
+) -> None:
+    """Note in which threads a function of a module is called."""
+    function = getattr(module, name)
+
+    def noted(*args: object) -> object:
+        if is_noted(*args):
+            worked.append((name, threading.get_ident()))
+        return function(*args)
+
+    monkeypatch.setattr(module, name, noted)

@@ -23,6 +23,7 @@ MADE = {
         "7fc71982d551770f",  # 0014 key quotas
         "95fff84561c1800e",  # 0015 rejection index
         "a6b9c60c726201fd",  # 0016 immutable owners
+        "ffcde0779f7fad7d",  # 0017 owner terms
     ],
     "postgres": [
         "5a591e8f3eb0fa6c",  # 0001 approvals
@@ -41,6 +42,7 @@ MADE = {
         "44de12096a916537",  # 0014 key quotas
         "95fff84561c1800e",  # 0015 rejection index
         "0f8f2c82d4ce4fa1",  # 0016 immutable owners
+        "ffcde0779f7fad7d",  # 0017 owner terms
     ],
 }
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from interlock.core.approval.approval import STATUSES, DecisionRecord
 from interlock.core.approval.vote import Vote
-from interlock.core.call import ToolSpec
+from interlock.core.call import ANY_OWNER, ToolSpec
 from interlock.core.canonical import canonical
 from interlock.core.errors import InvalidRequest
 from interlock.core.ledger.event import Payload, Stored
@@ -253,6 +253,8 @@ def test_a_call_belongs_to_one_of_the_owners_that_are_asked_for() -> None:  # R1
     assert assert_both_find(owned, owners=mine, statuses=("pending", "failed"))
     assert not assert_both_find(owned, owners=mine, statuses=("failed",))
     assert not assert_both_find(owned, owners=others)
+    older = stored._replace(approval=replace(stored.approval, subject=subject._replace(owner=ANY_OWNER)))
+    assert assert_both_find(older, owners=others), "a call that is older than call ownership is anybody's"
     assert not assert_both_find(stored, owners=mine)  # of a program with the database, which belongs to no key
 
 

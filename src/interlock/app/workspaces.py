@@ -190,10 +190,20 @@ class Workspaces:
         await self.refresh(DEFAULT_WORKSPACE)
 
     async def put_agent(
-        self, workspace: str, name: str, body: str, author: str, reason: str = "", expected_version: int | None = None
+        self,
+        workspace: str,
+        name: str,
+        body: str,
+        author: str,
+        reason: str = "",
+        expected_version: int | None = None,
+        *,
+        agents_revision: int | None = None,
     ) -> AgentVersion:
         """Like `put_policy`, for the settings of an agent; `body` is JSON with its `tool_approvals`."""
-        version = await self._store.put_agent(workspace, name, body, author, reason, expected_version)
+        version = await self._store.put_agent(
+            workspace, name, body, author, reason, expected_version, agents_revision=agents_revision
+        )
         await self.refresh(workspace)
         return version
 
@@ -205,9 +215,13 @@ class Workspaces:
         author: str,
         reason: str = "",
         expected_version: int | None = None,
+        *,
+        agents_revision: int | None = None,
     ) -> Sequence[str]:
         """Delete an agent's stored settings; return the ids of the calls that were cancelled."""
-        cancelled = await self._store.delete_agent(workspace, name, effect, author, reason, expected_version)
+        cancelled = await self._store.delete_agent(
+            workspace, name, effect, author, reason, expected_version, agents_revision=agents_revision
+        )
         await self.refresh(workspace)
         return cancelled
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, cast
 from interlock.app.workspaces import Workspaces
 from interlock.chat.agents import BUILT_IN, AgentDirectory
 from interlock.chat.loop import ThreadLoop
-from interlock.chat.providers import LazyModel, open_model
+from interlock.chat.providers import LazyModel
 from interlock.chat.stream import Drafts, Position, StreamEvent, ThreadFollower
 from interlock.chat.threads import Threads
 from interlock.chat.tool import ToolContext
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from interlock.chat.mcp.connection import McpServers
 
 SCRIPTED = "demo:scripted"
+MAX_CHECKED_MODELS = 100  # that are kept open after a check: people can ask about any name
 POLL_SECONDS = 5.0  # seconds: a wake-up is only a hint
 NO_MODEL = "No model is set. Name one for the agent, as model: openai:NAME with OPENAI_API_KEY in the environment"
 
@@ -247,12 +248,15 @@ class Models:
     async def find_problem(self, name: str) -> str:
         """Return why a model cannot be used, or an empty text. Nothing is connected, so a wrong key is not found."""
         try:
-            if isinstance(self._load(name), LazyModel):
-                await asyncio.to_thread(open_model, name, self._settings.models)
+            model = self._models.get(name) or self._load(name)
+            if isinstance(model, LazyModel):
+                await model.open()
         except Misconfigured as error:
             return error.message
         except Exception as error:  # noqa: BLE001  any exception of a provider's library is a problem of the model
             return f"The model cannot be opened ({type(error).__name__})."
+        if len(self._models) < MAX_CHECKED_MODELS:
+            self._models.setdefault(name, model)
         return ""
 
     def _load(self, name: str) -> ChatModel:

@@ -58,11 +58,15 @@ class LazyModel:
         self._opened: ProviderModel | None = None
 
     async def turn(self, prompt: Prompt) -> AsyncGenerator[Delta | ModelReply]:
-        if self._opened is None:
-            self._opened = await asyncio.to_thread(open_model, self.name, self._settings)
-        async with aclosing(self._opened.turn(prompt)) as items:
+        async with aclosing((await self.open()).turn(prompt)) as items:
             async for item in items:
                 yield item
+
+    async def open(self) -> ProviderModel:
+        """Open the model once. No connection is made yet."""
+        if self._opened is None:
+            self._opened = await asyncio.to_thread(open_model, self.name, self._settings)
+        return self._opened
 
 
 def open_model(name: str, settings: Mapping[str, Options]) -> ProviderModel:

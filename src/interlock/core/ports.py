@@ -14,7 +14,7 @@ from interlock.core.approval.approval import Approval
 from interlock.core.approval.propose import Proposal
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Reviewer
-from interlock.core.errors import Problem
+from interlock.core.errors import Problem, Stale
 from interlock.core.freeze import Freeze
 from interlock.core.grant import Grant
 from interlock.core.identity import ApiKey, OneTimeLink, UserSession
@@ -167,6 +167,10 @@ class AgentDeletion(NamedTuple):
 
     remains: bool = False
     withdraws_calls: bool = True
+
+
+class AgentsChanged(Stale):
+    """An agent was changed after all agents were checked for a change that depends on them: check again."""
 
 
 class AgentToolUsage(NamedTuple):
@@ -344,7 +348,15 @@ class PolicyStore(Protocol):
     ) -> PolicyVersion: ...
     async def agents(self, workspace: str) -> Sequence[AgentVersion]: ...
     async def put_agent(
-        self, workspace: str, name: str, body: str, author: str, reason: str = "", expected_version: int | None = None
+        self,
+        workspace: str,
+        name: str,
+        body: str,
+        author: str,
+        reason: str = "",
+        expected_version: int | None = None,
+        *,
+        agents_revision: int | None = None,
     ) -> AgentVersion: ...
     async def delete_agent(
         self,
@@ -354,6 +366,8 @@ class PolicyStore(Protocol):
         author: str,
         reason: str = "",
         expected_version: int | None = None,
+        *,
+        agents_revision: int | None = None,
     ) -> Sequence[str]: ...
     async def users(self, workspace: str) -> Sequence[User]: ...
     async def put_user(self, workspace: str, user: User, author: str) -> User: ...

@@ -17,7 +17,7 @@ from typing import cast
 from unicodedata import normalize
 
 from interlock.core.approval.approval import Approval
-from interlock.core.call import SECRET_MARKER, Args, Subject
+from interlock.core.call import ANY_OWNER, SECRET_MARKER, Args, Subject
 from interlock.core.canonical import canonical, read_canonical
 from interlock.core.errors import InvalidRequest
 from interlock.core.ledger.event import Payload, Stored
@@ -87,7 +87,7 @@ def make_search_terms(workspace: str, query: ApprovalQuery) -> SearchTerms:
     exact += [exact_term(workspace, "team", query.team)] if query.team else []
     exact += [_argument_term(workspace, path, check_scalar(path, value)) for path, value in query.arguments]
     statuses = tuple(exact_term(workspace, "status", status) for status in query.statuses)
-    owners = tuple(exact_term(workspace, "owner", owner) for owner in sorted(query.owners))
+    owners = tuple(exact_term(workspace, "owner", owner) for owner in sorted(_visible_owners(query)))
     groups = tuple(group for group in (statuses, owners) if group)
     here = () if exact or groups else (exact_term(workspace, "workspace", ""),)
     return SearchTerms((*here, *dict.fromkeys([*exact, *asked])), groups, beginning)
@@ -99,7 +99,7 @@ def matches_query(stored: Stored, query: ApprovalQuery) -> bool:
     names = _query_names(query)
     return (
         (not query.statuses or approval.status in query.statuses)
-        and (not query.owners or subject.owner in query.owners)
+        and (not query.owners or subject.owner in _visible_owners(query))
         and query.since <= approval.created_at
         and (query.until is None or approval.created_at < query.until)
         and all(not names[kind] or names[kind] in has for kind, has in _subject_names(subject).items())
@@ -148,6 +148,11 @@ def _query_words(text: str) -> list[str]:
     if len(asked) > MAX_QUERY_WORDS:
         raise InvalidRequest(f"A search takes at most {MAX_QUERY_WORDS} words. Leave some out.")
     return asked
+
+
+def _visible_owners(query: ApprovalQuery) -> frozenset[str]:
+    """Whose calls are found: those that are older than call ownership are anybody's."""
+    return query.owners | {ANY_OWNER} if query.owners else query.owners
 
 
 def _query_names(query: ApprovalQuery) -> dict[str, str]:

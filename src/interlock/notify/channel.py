@@ -27,6 +27,7 @@ from interlock.core.decision import Decision, Reviewer, read_decision_with_diges
 from interlock.core.errors import (
     DeliveryFailed,
     Error,
+    InvalidDecision,
     InvalidRequest,
     Misconfigured,
     StoreUnavailable,
@@ -69,6 +70,7 @@ __all__ = [  # what a channel from outside may need, and what loads channels
     "InboundPort",
     "InboundRequest",
     "InboundResponse",
+    "InvalidDecision",
     "InvalidRequest",
     "ListeningChannel",
     "Misconfigured",

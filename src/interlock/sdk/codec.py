@@ -85,13 +85,12 @@ def parse_approval_records(body: ResponseBody) -> ApprovalRecords:
 
 def parse_approval_record(body: ResponseBody) -> ApprovalRecord:
     """Parse an approval, of a list or a single one; fields that this program does not know are ignored."""
-    decision = body["decision"]
     return ApprovalRecord(
         **{name: body[name] for name in _RECORD_FIELDS},
         agent_path=tuple(body["agent_path"]),
         created_at=_moment(body["created_at"]),
         expires_at=_moment(body["expires_at"]),
-        decision=None if decision is None else ApprovalDecision(**{**decision, "at": _moment(decision["at"])}),
+        decision=_parse_decision(body["decision"]),
         args=body.get("args"),
         result=body.get("result"),
         error=body.get("error_message"),
@@ -203,6 +202,13 @@ def _without_empty(**fields: object) -> dict[str, object]:
     return {
         name: value for name, value in fields.items() if (name == "answer" and value is not None) or value not in unsaid
     }
+
+
+def _parse_decision(body: ResponseBody | None) -> ApprovalDecision | None:
+    if body is None:
+        return None
+    known = {each.name: body[each.name] for each in fields(ApprovalDecision) if each.name in body}
+    return ApprovalDecision(**{**known, "at": _moment(body["at"])})
 
 
 def _moment(text: str) -> datetime:

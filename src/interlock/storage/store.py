@@ -367,9 +367,19 @@ class SqlStore:
         return [AgentVersion(*row) for row in await self._database.fetch("agents", workspace)]
 
     async def put_agent(
-        self, workspace: str, name: str, body: str, author: str, reason: str = "", expected_version: int | None = None
+        self,
+        workspace: str,
+        name: str,
+        body: str,
+        author: str,
+        reason: str = "",
+        expected_version: int | None = None,
+        *,
+        agents_revision: int | None = None,
     ) -> AgentVersion:
-        item = approvals.put_agent(workspace, name, body, author, reason, expected_version)
+        """Store an agent's settings. Raises AgentsChanged if the agents have another revision than was checked."""
+        expected = approvals.ExpectedAgents(expected_version, agents_revision)
+        item = approvals.put_agent(workspace, name, body, author, reason, expected)
         return cast(AgentVersion, await self._database.write(item))
 
     async def delete_agent(
@@ -380,9 +390,12 @@ class SqlStore:
         author: str,
         reason: str = "",
         expected_version: int | None = None,
+        *,
+        agents_revision: int | None = None,
     ) -> Sequence[str]:
         """Delete an agent's stored settings; return the ids of its calls that the same transaction cancelled."""
-        item = approvals.delete_agent(workspace, name, effect, author, reason, expected_version)
+        expected = approvals.ExpectedAgents(expected_version, agents_revision)
+        item = approvals.delete_agent(workspace, name, effect, author, reason, expected)
         return cast(Sequence[str], await self._database.write(item))
 
     async def count_open_thread_calls(self, workspace: str, agent: str) -> int:

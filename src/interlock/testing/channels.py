@@ -248,6 +248,9 @@ class RefusingInbound:
     async def decide(self, *_: object) -> NoReturn:
         pytest.fail("A request that nobody signed decided an approval.")
 
+    async def record_refusal(self, *_: object) -> NoReturn:
+        pytest.fail("A request that nobody signed was recorded as somebody's answer.")
+
     async def run_once(self, workspace: str, key: str, work: Callable[[], Any], digest: str = "") -> Any:
         return await work()
 

@@ -1931,7 +1931,7 @@ export interface paths {
         };
         /**
          * One agent
-         * @description One agent. The ETag is its version; earlier ones are in GET /api/audit?kind=agent_changed.
+         * @description One agent. The ETag is its version; GET /api/audit has the earlier ones: agent_changed, agent_deleted.
          */
         get: operations["get_api_agents_name"];
         /**
@@ -5245,7 +5245,7 @@ export interface components {
         };
         /**
          * PageInfo
-         * @description `views` and `last_viewed_at` are what the site has reported; null if nothing yet.
+         * @description `views` and `last_viewed_at` are what the site has reported: 0 and null if nothing yet.
          */
         PageInfo: {
             slug: string;
@@ -5566,7 +5566,7 @@ export interface components {
         };
         /**
          * PostInfo
-         * @description `views` and `last_viewed_at` are what the site has reported; null if nothing yet.
+         * @description `views` and `last_viewed_at` are what the site has reported: 0 and null if nothing yet.
          */
         PostInfo: {
             slug: string;

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, TypeVar, cast
 
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field, model_validator
@@ -22,7 +23,7 @@ from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import Conflict, Forbidden, InvalidRequest, NotFound, did_you_mean
 from interlock.core.identity import ADMIN, Principal, check_name
 from interlock.core.policy.policy import People, Policy, Stage
-from interlock.core.ports import AgentDeletion, AgentVersion, FirstSeenTool
+from interlock.core.ports import AgentDeletion, AgentsChanged, AgentVersion, FirstSeenTool
 from interlock.runtime.durations import optional_rfc3339
 from interlock.server.agent_deletion import AgentDependents, find_dependents
 from interlock.server.dependencies import (
@@ -38,13 +39,15 @@ from interlock.server.dependencies import (
     require_recent_sign_in,
     require_roles,
 )
-from interlock.server.http import RequestBody, encode_json, example
+from interlock.server.http import HttpRequest, RequestBody, encode_json, example
 from interlock.server.proposals import action_team
 from interlock.server.state import ServerState
 
 router = APIRouter(tags=["agents and tools"])
 
 MAX_NAMES = 1_000  # names in one list of an agent
+MAX_CHECKS = 20  # of all agents for one change, if others change meanwhile
+T = TypeVar("T")
 REMOTE_AGENT = ResolvedAgent(AgentSettings(), "calls")
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 NameList = Annotated[list[Name], Field(default_factory=list, max_length=MAX_NAMES)]
@@ -151,11 +154,15 @@ class ModelList(BaseModel):
 
 @dataclass(frozen=True)
 class AgentCatalog:
-    """All agents and tools of a workspace, by name; `bases` are the sources of agents without their stored settings."""
+    """All agents and tools of a workspace, by name; `bases` are the sources of agents without their stored settings.
+
+    `revision` is that of the stored agents: a change that was checked against all of them is written only to it.
+    """
 
     agents: Mapping[str, ResolvedAgent]
     tools: Mapping[str, AvailableTool]
     bases: Mapping[str, AgentOrigin]
+    revision: int
 
     def info(self, name: str) -> AgentInfo:
         known = self.agents[name]
@@ -183,7 +190,7 @@ async def list_agents(state: StateDep, principal: PrincipalDep) -> AgentList:
 
 @router.get("/api/agents/{name}", responses=documented_errors(404), **require_roles(VIEWERS))
 async def show_agent(name: str, state: StateDep, principal: PrincipalDep, response: Response) -> AgentInfo:
-    """One agent. The ETag is its version; earlier ones are in GET /api/audit?kind=agent_changed."""
+    """One agent. The ETag is its version; GET /api/audit has the earlier ones: agent_changed, agent_deleted."""
     return await _show_agent(state, principal, name, response)
 
 
@@ -204,27 +211,34 @@ async def put_agent(
     that of another agent is refused.
     """
     check_name(name)
+    text = encode_json(body.model_dump(exclude_unset=True)).decode()
+    await _retry_check(lambda: _put_checked(state, principal, request, (name, text), reason))
+    return await _show_agent(state, principal, name, response)
+
+
+async def _put_checked(
+    state: ServerState, principal: Principal, request: HttpRequest, settings: tuple[str, str], reason: str
+) -> None:
+    """Check the settings of an agent, a name and JSON, against all agents, and store them."""
+    name, text = settings
     catalog = await load_agent_catalog(state, principal.workspace)
     _check_new_name(name, catalog, is_create=request.headers.get(b"if-none-match", b"").strip() == b"*")
     before = catalog.agents.get(name, REMOTE_AGENT)
-    text = encode_json(body.model_dump(exclude_unset=True)).decode()
     after = state.assistant.agents.preview(name, text)
     _check_valid(name, after, catalog)
-    if principal.role != ADMIN:
-        services = await state.workspaces.services(principal.workspace)
-        _check_reviewer(principal, before.agent, after)
-        for tool in _relaxed_tools(before.agent.tool_approvals, after.tool_approvals):
-            if not may_disable_approval(
-                principal, tool, services.loaded_policy.policy, action_team(tool, state, services)
-            ):
-                raise _may_not_disable(principal, tool)
-    version = before.stored.version if before.stored else 0
-    # permissions were checked against this very version, and the name of a new agent against these agents
-    bound = check_if_match(request.headers, etag(version)) or principal.role != ADMIN or name not in catalog.agents
+    await _check_permission(state, principal, before.agent, after)
+    version, is_new = before.stored.version if before.stored else 0, name not in catalog.agents
+    # permissions were checked against this very version; a new name and sub-agents against all agents
+    bound = check_if_match(request.headers, etag(version)) or principal.role != ADMIN or is_new
     await state.workspaces.put_agent(
-        principal.workspace, name, text, principal.name, reason, version if bound else None
+        principal.workspace,
+        name,
+        text,
+        principal.name,
+        reason,
+        version if bound else None,
+        agents_revision=catalog.revision if is_new or after.agents else None,
     )
-    return await _show_agent(state, principal, name, response)
 
 
 @router.get("/api/agents/{name}/dependents", responses=documented_errors(404), **require_roles(ADMINS))
@@ -251,6 +265,13 @@ async def delete_agent(
     its conversations cannot continue, and their approvals that have not started are cancelled in the same transaction.
     An agent that others may call as a sub-agent is not deleted. With `If-Match`, a changed agent is not deleted.
     """
+    return await _retry_check(lambda: _delete_checked(state, principal, request, name, reason))
+
+
+async def _delete_checked(
+    state: ServerState, principal: Principal, request: HttpRequest, name: str, reason: str
+) -> DeletedAgent:
+    """Check that nothing keeps an agent from being deleted, and delete it."""
     catalog = await load_agent_catalog(state, principal.workspace)
     stored = _require_agent(catalog, name).agents[name].stored
     version = stored.version if stored else 0
@@ -261,8 +282,18 @@ async def delete_agent(
     if (default := state.assistant.agents.find_default(name)) is not None:
         _check_valid(name, default.agent, catalog)  # its sub-agents may have changed meanwhile
     effect = AgentDeletion(remains=found.remains_as is not None, withdraws_calls=found.leaves_chat)
-    cancelled = await state.workspaces.delete_agent(principal.workspace, name, effect, principal.name, reason, version)
+    cancelled = await state.workspaces.delete_agent(
+        principal.workspace, name, effect, principal.name, reason, version, agents_revision=catalog.revision
+    )
     return DeletedAgent(name=name, remains_as=found.remains_as, cancelled=list(cancelled))
+
+
+async def _retry_check(change: Callable[[], Awaitable[T]]) -> T:
+    """Check and change again if another agent changed in between: each alone is valid, and both together may not be."""
+    for _ in range(MAX_CHECKS - 1):
+        with suppress(AgentsChanged):
+            return await change()
+    return await change()
 
 
 @router.get("/api/models", responses=documented_errors(), **require_roles(DECIDERS))
@@ -287,6 +318,7 @@ async def load_agent_catalog(state: ServerState, workspace: str) -> AgentCatalog
         {**elsewhere, **state.assistant.agents.all(stored)},
         _tools(state, workspace, seen),
         {name: known.origin for name, known in unchanged.items()},
+        sum(each.version for each in stored.values()),
     )
 
 
@@ -371,6 +403,19 @@ def may_disable_approval(principal: Principal, tool: str, policy: Policy, team: 
         stage.approvers is None or stage.approvers.include(principal.name, principal.teams) for stage in stages
     )
     return principal.role == ADMIN or (principal.role in DECIDERS and approves)
+
+
+async def _check_permission(
+    state: ServerState, principal: Principal, before: AgentSettings, after: AgentSettings
+) -> None:
+    """Admins change everything, reviewers what they may switch off."""
+    if principal.role == ADMIN:
+        return
+    services = await state.workspaces.services(principal.workspace)
+    _check_reviewer(principal, before, after)
+    for tool in _relaxed_tools(before.tool_approvals, after.tool_approvals):
+        if not may_disable_approval(principal, tool, services.loaded_policy.policy, action_team(tool, state, services)):
+            raise _may_not_disable(principal, tool)
 
 
 def _check_reviewer(principal: Principal, before: AgentSettings, after: AgentSettings) -> None:

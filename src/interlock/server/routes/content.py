@@ -8,7 +8,7 @@ It is long because three kinds of items have the same five routes, with models o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar, cast
 
 from fastapi import APIRouter, Query, Response
@@ -22,7 +22,7 @@ from interlock.core.errors import Conflict, InvalidRequest, NotFound
 from interlock.core.identity import Principal
 from interlock.core.ports import ToolItem, ToolItemTransaction
 from interlock.runtime.durations import parse_time, rfc3339
-from interlock.runtime.offload import offload
+from interlock.runtime.offload import OFFLOAD_THRESHOLD, offload
 from interlock.server.dependencies import (
     DECIDERS,
     VIEWERS,
@@ -40,6 +40,7 @@ from interlock.server.state import ServerState
 router = APIRouter(tags=["content and OKRs"])
 
 MAX_LIMIT, MAX_VIEWS = 500, 500
+ITEM_COST = 1_000  # characters: what going through an item costs besides its texts
 LABELS = {"key_result": "key result"}
 Slug = Annotated[str, Field(min_length=1, max_length=200, pattern=cms.SLUG_PATTERN)]
 Title = Annotated[str, Field(min_length=1, max_length=cms.MAX_TITLE)]
@@ -140,7 +141,7 @@ class ItemChangeJson(BaseModel):
 
 
 class PostInfo(BaseModel):
-    """`views` and `last_viewed_at` are what the site has reported; null if nothing yet."""
+    """`views` and `last_viewed_at` are what the site has reported: 0 and null if nothing yet."""
 
     slug: str
     title: str
@@ -163,7 +164,7 @@ class PostList(BaseModel):
 
 
 class PageInfo(BaseModel):
-    """`views` and `last_viewed_at` are what the site has reported; null if nothing yet."""
+    """`views` and `last_viewed_at` are what the site has reported: 0 and null if nothing yet."""
 
     slug: str
     title: str
@@ -365,9 +366,13 @@ async def list_images(state: StateDep, principal: PrincipalDep, filters: Annotat
     """Images, and the posts and pages that show them."""
     records = state.store.records(principal.workspace)
     links, images = await cms.find_links(records), await records.list(IMAGE)
-    wanted = [record for record in images if contains_words(filters.q, record)]
-    found, following = cut_page([((0, record.id), record) for record in wanted], filters)
-    return ImageList(items=[_image_info(record, links) for record in found], next=following)
+
+    def search() -> ImageList:
+        wanted = [record for record in images if contains_words(filters.q, record)]
+        found, following = cut_page([((0, record.id), record) for record in wanted], filters)
+        return ImageList(items=[_image_info(record, links) for record in found], next=following)
+
+    return await offload(work_size(images), search)
 
 
 @router.post("/api/content/images", responses=documented_errors(), status_code=201, **require_roles(DECIDERS))
@@ -557,7 +562,17 @@ async def _list_content(
         found, following = cut_page([(_sort_key(filters.sort, *each), each) for each in wanted], filters)
         return [info(*each) for each in found], following
 
-    return await offload(len(items) * cms.TYPICAL_SIZE, search)
+    return await offload(work_size(items), search)
+
+
+def work_size(items: Iterable[ToolItem]) -> int:
+    """What going through the items costs, in characters; counted only until it is enough to be offloaded."""
+    size = 0
+    for item in items:
+        size += ITEM_COST + sum(map(len, _texts(item.body)))
+        if size >= OFFLOAD_THRESHOLD:
+            break
+    return size
 
 
 def _sort_key(sort: str, record: ToolItem, seen: CmsViews) -> SortKey:

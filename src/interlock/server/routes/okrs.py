@@ -6,6 +6,7 @@ Agents have no access here: they use the tools of the pack `okr`, which ask.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Query, Response
@@ -18,6 +19,7 @@ from interlock.core.errors import Conflict
 from interlock.core.identity import Principal
 from interlock.core.ports import ToolItem, ToolItemTransaction
 from interlock.runtime.durations import rfc3339
+from interlock.runtime.offload import offload
 from interlock.server.dependencies import (
     DECIDERS,
     VIEWERS,
@@ -41,6 +43,7 @@ from interlock.server.routes.content import (
     find_item,
     replace_item,
     require_current,
+    work_size,
 )
 from interlock.server.state import ServerState
 
@@ -145,14 +148,19 @@ async def list_objectives(
 ) -> ObjectiveList:
     """Objectives with their key results and progress."""
     records = state.store.records(principal.workspace)
-    objectives, results = await records.list(OBJECTIVE), okr.group_key_results(await records.list(KEY_RESULT))
-    wanted = [record for record in objectives if _is_wanted(record, filters)]
-    found, following = cut_page([((len(record.id), record.id), record) for record in wanted], filters)
-    return ObjectiveList(
-        items=[_objective_info(record, results[record.id]) for record in found],
-        next=following,
-        quarters=sorted({str(record.body["quarter"]) for record in objectives}, reverse=True),
-    )
+    objectives, key_results = await records.list(OBJECTIVE), await records.list(KEY_RESULT)
+
+    def search() -> ObjectiveList:
+        results = okr.group_key_results(key_results)
+        wanted = [record for record in objectives if _is_wanted(record, filters)]
+        found, following = cut_page([((len(record.id), record.id), record) for record in wanted], filters)
+        return ObjectiveList(
+            items=[_objective_info(record, results[record.id]) for record in found],
+            next=following,
+            quarters=sorted({str(record.body["quarter"]) for record in objectives}, reverse=True),
+        )
+
+    return await offload(work_size(chain(objectives, key_results)), search)
 
 
 @router.post("/api/objectives", responses=documented_errors(), status_code=201, **require_roles(DECIDERS))
@@ -284,15 +292,13 @@ async def _show_objective(
     record = await find_item(state, principal, OBJECTIVE, objective_id)
     tag = response.headers["etag"] = etag(record.body)
     records = state.store.records(principal.workspace)
-    results = okr.group_key_results(await records.list(KEY_RESULT))[objective_id]
+    every = await records.list(KEY_RESULT)
+    results = await offload(work_size(every), lambda: okr.group_key_results(every)[objective_id])
     items = [(OBJECTIVE, objective_id), *((KEY_RESULT, result.id) for result in results)]
-    changes = [
-        ObjectiveChangeJson(**change_json(change).model_dump(), item=item_id)
-        for kind, item_id in items
-        for change in await read_history(records, kind, item_id)
-    ]
-    newest = sorted(changes, key=lambda change: change.at, reverse=True)[:MAX_SHOWN_CHANGES]
-    return ObjectiveDetails(**_objective_info(record, results).model_dump(), etag=tag, history=newest)
+    changes = [(change, item_id) for kind, item_id in items for change in await read_history(records, kind, item_id)]
+    newest = sorted(changes, key=lambda each: each[0]["at"], reverse=True)[:MAX_SHOWN_CHANGES]
+    history = [ObjectiveChangeJson(**change_json(change).model_dump(), item=item_id) for change, item_id in newest]
+    return ObjectiveDetails(**_objective_info(record, results).model_dump(), etag=tag, history=history)
 
 
 def _objective_info(record: ToolItem, results: Sequence[ToolItem]) -> ObjectiveInfo:

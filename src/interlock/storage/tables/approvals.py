@@ -28,6 +28,7 @@ from interlock.core.ports import (
     DELETED_AGENT_BODY,
     RESTORED_AGENT_BODY,
     AgentDeletion,
+    AgentsChanged,
     AgentVersion,
     ApprovalStep,
     GrantFactory,
@@ -278,14 +279,19 @@ def _is_new_policy(tx: Transaction, workspace: str, new_policy: NewPolicy) -> bo
     return not tx.fetch("known_policy", workspace, new_policy.sha256)
 
 
-def put_agent(
-    workspace: str, name: str, body: str, author: str, reason: str, expected_version: int | None = None
-) -> BatchItem:
+class ExpectedAgents(NamedTuple):
+    """What a change of an agent was checked against: the agent's version, and the revision of all; None is any."""
+
+    version: int | None = None
+    revision: int | None = None
+
+
+def put_agent(workspace: str, name: str, body: str, author: str, reason: str, expected: ExpectedAgents) -> BatchItem:
     def run(tx: Transaction) -> AgentVersion:
         tx.require_own_batch(f"agents of {workspace}")
         found = tx.fetch("agent", workspace, name)
         last = AgentVersion(*found[0]) if found else None
-        _check_version(last.version if last and last.has_settings else 0, expected_version)
+        _check_agents(tx, workspace, last.version if last and last.has_settings else 0, expected)
         if last is not None and last.body == body:
             return last
         new = AgentVersion(name, last.version + 1 if last else 1, body, author, tx.moment(workspace).now)
@@ -297,7 +303,7 @@ def put_agent(
 
 
 def delete_agent(
-    workspace: str, name: str, effect: AgentDeletion, author: str, reason: str, expected_version: int | None = None
+    workspace: str, name: str, effect: AgentDeletion, author: str, reason: str, expected: ExpectedAgents
 ) -> BatchItem:
     """Delete the stored settings, and cancel calls that have not started, if the agent leaves the chat."""
 
@@ -306,7 +312,7 @@ def delete_agent(
         last = next((AgentVersion(*row) for row in tx.fetch("agent", workspace, name)), None)
         if last is None or not last.has_settings:
             raise NotFound("No settings of this agent are stored.", agent=name)
-        _check_version(last.version, expected_version)
+        _check_agents(tx, workspace, last.version, expected)
         now = tx.moment(workspace)
         open_calls = _open_thread_calls(tx, workspace, name) if effect.withdraws_calls else []
         changes = [
@@ -322,6 +328,12 @@ def delete_agent(
         return [approval.id for approval, _ in changes]
 
     return BatchItem(run, workspace, is_short=False)
+
+
+def _check_agents(tx: Transaction, workspace: str, version: int, expected: ExpectedAgents) -> None:
+    _check_version(version, expected.version)
+    if expected.revision not in (None, tx.policy_revision(workspace).agents):
+        raise AgentsChanged("Other agents were changed at the same time. Try again.")
 
 
 def _write_agent(tx: Transaction, workspace: str, new: AgentVersion, event: Event) -> None:

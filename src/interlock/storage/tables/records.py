@@ -27,7 +27,7 @@ class SqlToolItemStore:
 
     async def get(self, kind: str, record_id: str) -> ToolItem | None:
         found = await self._database.fetch("tool_item", self._workspace, kind, record_id)
-        return _read_item(found[0]) if found else None
+        return await offload(len(found[0][1]), lambda: _read_item(found[0])) if found else None
 
     async def list(self, kind: str) -> Sequence[ToolItem]:
         rows = await self._database.fetch("tool_items", self._workspace, kind, MAX_LISTED)
