@@ -270,3 +270,12 @@ async def test_an_agent_says_which_of_its_fields_were_changed_here(ada: httpx2.A
     assert (await ada.get("/api/agents/bot")).json()["stored"] == []
     changed = (await ada.put("/api/agents/bot", json={"tool_approvals": {"delete_file": True}})).json()
     assert (changed["stored"], changed["tools"]) == (["tool_approvals"], ["delete_file"])
+
+
+async def test_only_admins_create_agents(ada: httpx2.AsyncClient, bob: httpx2.AsyncClient) -> None:  # R10
+    """Else a reviewer could take a name that looks like one to come, or set the switches of an unknown agent."""
+    refused = await bob.put("/api/agents/payments-bot", json={"tool_approvals": {"pay": False}})
+    assert (refused.status_code, refused.json()["error"]) == (403, "forbidden")
+    assert (await ada.get("/api/agents/payments-bot")).status_code == 404
+    assert (await ada.put("/api/agents/payments-bot", json={})).status_code == 200
+    assert (await bob.put("/api/agents/payments-bot", json={"tool_approvals": {"pay": True}})).status_code == 200

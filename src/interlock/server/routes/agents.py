@@ -223,6 +223,8 @@ async def _put_checked(
     name, text = settings
     catalog = await load_agent_catalog(state, principal.workspace)
     _check_new_name(name, catalog, is_create=request.headers.get(b"if-none-match", b"").strip() == b"*")
+    if name not in catalog.agents and principal.role != ADMIN:
+        raise Forbidden("Only admins create agents. Reviewers change the switches of agents that exist.")
     before = catalog.agents.get(name, REMOTE_AGENT)
     after = state.assistant.agents.preview(name, text)
     _check_valid(name, after, catalog)

@@ -599,7 +599,7 @@ def _parse_cursor(cursor: str) -> SortKey | None:
     if not cursor:
         return None
     if not number.removeprefix("-").isdecimal() or not number.isascii():
-        raise InvalidRequest("The cursor is none of ours: send `next` of the previous page, unchanged.")
+        raise InvalidRequest("The cursor is not valid: send `next` of the previous page, unchanged.")
     return int(number), item_id
 
 
