@@ -81,7 +81,7 @@ def test_an_unknown_sentence_gets_suggestions_on_the_stream_and_in_the_thread(
         with demo.bob.follow(talk.thread) as again:
             assert again.read_until("done").data["suggestions"] == done["suggestions"]
         with demo.bob.say(done["suggestions"][0], thread=talk.thread) as chosen:
-            assert approve_all(demo, chosen, 1) == ["Publish post 'hello-world'"]
+            assert approve_all(demo, chosen, 1) == ["Publish post 'hello-world': everybody can read it at once"]
         assert "suggestions" not in chosen.seen[-1].data
 
 

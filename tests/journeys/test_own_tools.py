@@ -129,7 +129,7 @@ def test_no_command_runs_code_of_a_folder_that_it_only_happens_to_be_in(shell: S
 
 def test_the_same_function_waits_for_approval_in_a_program(shell: Shell) -> None:  # R64
     (shell.folder / "shop.py").write_text(SHOP)
-    (shell.folder / "program.py").write_text(PROGRAM.replace("sqlite:///approvals.db", shell.url))
+    (shell.folder / "program.py").write_text(PROGRAM.replace("sqlite:///interlock.db", shell.url))
     assert shell("migrate").code == 0
     program = shell.program(sys.executable, "program.py", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     wait_until(lambda: shell("approvals", "list", "--json").json["items"], "it waits")
