@@ -335,6 +335,13 @@ def test_reading_back_gives_the_same_bytes(value: object) -> None:
     assert canonical(read_canonical(data)) == data
 
 
+def test_bytes_from_elsewhere_are_read_whole_or_not_at_all() -> None:
+    assert read_canonical(b' {"a": 1}\n') == {"a": 1}
+    for damaged in (b"", b"{", b"nope", b'{"a":1}{}', b"1 2"):
+        with pytest.raises(ValueError, match="column"):
+            read_canonical(damaged)
+
+
 # R47
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_float_is_read_back_as_the_same_number(number: float) -> None:

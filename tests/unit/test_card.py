@@ -323,6 +323,29 @@ def test_the_name_of_a_secret_is_looked_at() -> None:
 
 # --- findings ---
 
+
+def findings_by_bytes(args: Mapping[str, object]) -> tuple[Finding, ...]:
+    return find_findings(args, data=canonical(args))
+
+
+@given(json_objects)
+def test_the_bytes_of_the_arguments_change_no_finding(args: dict[str, object]) -> None:
+    try:
+        canonical(args)
+    except InvalidRequest:
+        return
+    assert findings_by_bytes(args) == find_findings(args)
+
+
+@pytest.mark.parametrize(
+    "text", ["a\x7fb", "a\tb", "a\\b", f"a{' ' * 201}b", "x" * (LONG_TEXT + 1), "pаypal", "a\u200bb"]
+)
+def test_odd_texts_are_found_by_bytes_too(text: str) -> None:
+    for args in ({"a": text}, {text: 1}, {"a": [{"b": text}]}):
+        assert findings_by_bytes(args) == find_findings(args)
+    assert find_findings({"a": "x", "b": 1}, frozenset({"a"}), data=b'{"a":"x","b":1}') != ()
+
+
 DECEPTIVE = {
     "bidi": [
         "42\u202egpj.exe\u202c",

@@ -124,6 +124,10 @@ class PolicyInForce:
 
     # Freezes
 
+    def needs_freeze_check(self, call: ToolCall) -> bool:
+        """Whether `find_freeze` has to be called: there are freezes, or a key, whose use of names it records."""
+        return bool(self.freezes) or call.caller is not None
+
     async def find_freeze(self, call: ToolCall) -> Freeze | None:
         """The freeze that covers a new call."""
         caller = call.caller
@@ -215,16 +219,17 @@ class PolicyInForce:
 
     async def retry_if_outdated(self, approval_id: str, work: Callable[[], Awaitable[T]]) -> T:
         """Retry `work` if the judgement is outdated by the time it is used; raises JudgementOutdated in the end."""
-        for left in reversed(range(MAX_JUDGEMENTS)):
+        left = MAX_JUDGEMENTS
+        while True:
             try:
                 return await work()
             except JudgementOutdated as outdated:
                 self.invalidate(approval_id)
+                left -= 1
                 if not left:
                     raise
                 if isinstance(outdated, PolicyOutdated):
                     await self.reload()
-        raise AssertionError("not reached")
 
     def invalidate_all(self) -> None:
         """Start a new epoch: people changed, and rules use their teams; or pins did, and rules use effects."""

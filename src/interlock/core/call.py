@@ -290,6 +290,8 @@ class ToolSpec:
 
     def _without_secrets(self, shown: Args) -> Args:
         """Redacted arguments with a word in place of fingerprints, which say nothing inside a sentence."""
+        if not self.secret:
+            return shown
         names = {pointer.removeprefix("/") for pointer in self.secret} & shown.keys()
         return {**shown, **{name: HIDDEN for name in names if shown[name] is not None}} if names else shown
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from hashlib import sha256
 from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-defined]  # typeshed lacks it
+from json.scanner import c_make_scanner  # type: ignore[attr-defined]  # typeshed lacks it
 from math import isfinite
 from typing import cast
 
@@ -82,7 +83,12 @@ def plain_json(value: object) -> str:
 
 def read_canonical(data: bytes) -> object:
     """Parse bytes that `canonical` made, without checking them again."""
-    return json.loads(data.decode())  # given bytes it would detect the encoding first
+    text = data.decode()  # given bytes, json.loads would detect the encoding first
+    try:
+        value, end = _scan(text, 0)
+    except StopIteration:
+        end = -1
+    return cast(object, value) if end == len(text) else json.loads(text)  # which says what is wrong
 
 
 def digest(data: bytes) -> str:
@@ -239,6 +245,7 @@ def _reject_type(value: object) -> object:
 
 # The encoder that JSONEncoder rebuilds at every call: no cycle check, sorted, compact, not only ASCII.
 _encode_plain = c_make_encoder(None, _reject_type, encode_basestring, None, ":", ",", True, False, True)
+_scan = c_make_scanner(json.JSONDecoder())  # json.loads without the search for white space, which canonical JSON lacks
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_reject_duplicates,
     parse_float=_parse_float,

@@ -65,13 +65,18 @@ class Card:
 
 
 def find_findings(
-    args: Mapping[str, object], known: frozenset[str] | None = None, secrets: frozenset[str] = frozenset()
+    args: Mapping[str, object],
+    known: frozenset[str] | None = None,
+    secrets: frozenset[str] = frozenset(),
+    data: bytes = b"",
 ) -> tuple[Finding, ...]:
     """Find anomalies, in document order, one per kind and pointer.
 
-    `known` are the only names allowed; secrets are not searched.
+    `known` are the only names allowed; secrets are not searched. `data` are the canonical bytes of the arguments where
+    the caller has them: most show at a glance that there is nothing to find.
     """
-    if _is_plain(args) and (known is None or args.keys() <= known) and _pointers_size(args, 0) < _POINTERS // 2:
+    is_plain = _is_plain_json(data) or (_is_plain(args) and _pointers_size(args, 0) < _POINTERS // 2)
+    if is_plain and (known is None or args.keys() <= known):
         return ()
     found: dict[str, Finding] = {}
     for pointer, name, value in _walk(args, secrets):
@@ -142,6 +147,14 @@ def risk_level(effect: str, priority: str) -> str:
     if effect == "destructive" or priority == "high":
         return "high"
     return "low" if effect == "read" else "medium"
+
+
+def _is_plain_json(data: bytes) -> bool:
+    """Fast path for canonical JSON: in printable ASCII without an escape, all names and texts are plain."""
+    if not 0 < len(data) <= LONG_TEXT or not data.isascii() or b"\\" in data:
+        return False
+    text = data.decode()
+    return text.isprintable() and (len(text) <= _BLANK_RUN or _LONG_BLANKS not in text)
 
 
 def _is_plain(value: object) -> bool:

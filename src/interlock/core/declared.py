@@ -70,6 +70,8 @@ def call_sentence(spec: ToolSpec, shown: RedactedArgs) -> str:
 
 def stored_preview(spec: ToolSpec, args: bytes, shown: RedactedArgs, preview: str) -> str:
     """The value of the preview field, with secrets masked; the agent's words have a mark."""
+    if not preview and not spec.declared and type(spec.describe) is str:  # the agent has said nothing
+        return ""
     if not _is_agent_text(spec):
         preview = mask_text(preview, args, shown.data) if preview and spec.secret else preview
         return f" {preview}" if preview.startswith(_MARK) else preview
@@ -92,14 +94,13 @@ def card_texts(spec: ToolSpec, payload: Payload, shown: RedactedArgs) -> CardTex
     return CardTexts(own, "", described, preview)
 
 
-def call_findings(spec: ToolSpec, value: Args, secrets: frozenset[str]) -> tuple[Finding, ...]:
+def call_findings(spec: ToolSpec, value: Args, secrets: frozenset[str], data: bytes = b"") -> tuple[Finding, ...]:
     """Findings in redacted arguments, plus one alarm for all that only the agent's program declares secret."""
-    return find_findings(value, spec.known_arguments, secrets) + _hidden_by_agent(spec, secrets)
+    found = find_findings(value, spec.known_arguments, secrets, data)
+    return found + _hidden_by_agent(secrets) if spec.declared and secrets else found
 
 
-def _hidden_by_agent(spec: ToolSpec, secrets: frozenset[str]) -> tuple[Finding, ...]:
-    if not spec.declared or not secrets:
-        return ()
+def _hidden_by_agent(secrets: frozenset[str]) -> tuple[Finding, ...]:
     names = [_shorten(escape_invisible(pointer.removeprefix("/"))) for pointer in sorted(secrets)]
     more = [f"{len(names) - MAX_NAMED:,} more"] if len(names) > MAX_NAMED else []
     many = f"{len(names):,} argument{'' if len(names) == 1 else 's'}"

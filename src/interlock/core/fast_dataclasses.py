@@ -45,14 +45,14 @@ else:
 _MISSING = object()
 
 
-def changed_fields(old: object, new: object) -> set[str]:
+def changed_fields(old: object, new: object) -> frozenset[str]:
     """Changed fields of two dataclasses of one class; fields not listed are equal, listed ones may be equal too."""
     before, after = old.__dict__, new.__dict__
     names, known = [*after], [*before]
     added = names[len(known) :]
     if names == known + added:  # as `fast_replace` leaves them: in the same order, new ones at the end
-        return {*compress(names, map(is_not, after.values(), before.values())), *added}
-    changed = set(compress(names, map(is_not, after.values(), map(before.get, names, repeat(_MISSING)))))
+        return frozenset([*compress(names, map(is_not, after.values(), before.values())), *added])
+    changed = frozenset(compress(names, map(is_not, after.values(), map(before.get, names, repeat(_MISSING)))))
     return changed | (before.keys() - after.keys())
 
 

@@ -67,13 +67,15 @@ Outcome = Proceed | Finished | Answered | Refused | Waiting
 
 def status_at(approval: Approval, now: int) -> str:
     """The status of the row, corrected by the clock: the worker only writes it down later."""
-    by_rule = approval.terms.on_expiry == "approve" and not approval.findings.alarms
-    if approval.status == "pending" and now >= approval.deadlines.expires_at and not by_rule:
+    status = approval.status
+    if status == "pending" and now >= approval.deadlines.expires_at:
+        by_rule = approval.terms.on_expiry == "approve" and not approval.findings.alarms
+        return status if by_rule else "expired"
+    if status == "approved" and now >= (approval.deadlines.start_by or 0):
         return "expired"
-    if approval.status == "approved" and now >= (approval.deadlines.start_by or 0):
-        return "expired"
-    overdue = approval.status == "running" and now >= (approval.lease.until or 0)
-    return "unknown" if overdue and not may_restart(approval, now) else approval.status
+    if status == "running" and now >= (approval.lease.until or 0) and not may_restart(approval, now):
+        return "unknown"
+    return status
 
 
 def approval_outcome(approval: Approval, payload: Payload, now: int) -> Outcome:

@@ -18,7 +18,10 @@ class AttemptLimiter:
 
     def retry_after(self, key: str, now: int) -> int:
         """Seconds until the next attempt is allowed; 0 if it is allowed now."""
-        since, count = self._begun.get(key, (now, 0))
+        begun = self._begun.get(key)
+        if begun is None:
+            return 0
+        since, count = begun
         if not 0 <= now - since < self._within or count < self._limit:
             return 0
         return -(-(since + self._within - now) // 1000)

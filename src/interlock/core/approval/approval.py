@@ -8,7 +8,7 @@ It is long because every transition stands beside the table that allows it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass, field
 from typing import NamedTuple, assert_never
 
 from interlock.core.approval import vote as voting
@@ -56,14 +56,12 @@ MAX_POINTER = 200  # characters, since a pointer may hold names that the sender 
 _new = tuple.__new__  # used for every change: a named tuple's constructor takes three times as long
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionRecord:
+class DecisionRecord(NamedTuple):
     """What was decided, by which person, when and through which channel."""
 
     kind: str
     by: str
     at: int
-    _: KW_ONLY
     via: str = ""
     reason: str = ""
     comment: str = ""
@@ -394,8 +392,7 @@ def _approve(
     """Count a vote in the open stage for `voter`, the effective one."""
     _refuse_if_behind(moment)
     stage = voting.open_stage(approval)
-    voted = {name for vote in approval.votes for name in (vote.by, vote.on_behalf_of)}
-    if voter is None or voter in voted or reviewer.name in voted:
+    if voter is None or (approval.votes and _has_voted(approval, (voter, reviewer.name))):
         return Change(approval)  # a second vote of the same person changes nothing
     vote = Vote(reviewer.name, voter, stage, approval.args_sha256, moment.now, reviewer.via)
     counted = fast_replace(approval, votes=(*approval.votes, vote))
@@ -433,6 +430,10 @@ def _mark_approved(
     deadlines = approval.deadlines._replace(start_by=moment.now + approval.terms.start_within)
     approved = next_version(approval, status="approved", decision=decision_record, deadlines=deadlines)
     return make_change(approved, "approved", decision_record.by, data, content)
+
+
+def _has_voted(approval: Approval, names: tuple[str, ...]) -> bool:
+    return any(vote.by in names or vote.on_behalf_of in names for vote in approval.votes)
 
 
 def _edit(

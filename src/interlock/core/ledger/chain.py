@@ -64,13 +64,14 @@ def make_entry(event: Event, head: Head, at: int, salt: bytes) -> Entry:
     kind, actor, facts, approval_id, said = event
     workspace, before, previous, _ = head
     seq, data = before + 1, plain_json(facts)
+    fields = (workspace, seq, at, kind, actor, approval_id, data)
     if said is None:
-        link = hash_link(previous, skeleton(workspace, seq, at, kind, actor, approval_id, data))
-        return _new(Entry, (workspace, seq, at, kind, actor, approval_id, data, "", link, None, None))
+        link = hash_link(previous, skeleton(*fields))
+        return _new(Entry, (*fields, "", link, None, None))
     content = plain_json(said).encode()
     digest = sha256(salt + content).hexdigest()
-    link = hash_link(previous, skeleton(workspace, seq, at, kind, actor, approval_id, data, digest))
-    return _new(Entry, (workspace, seq, at, kind, actor, approval_id, data, digest, link, salt, content))
+    link = hash_link(previous, skeleton(*fields, digest))
+    return _new(Entry, (*fields, digest, link, salt, content))
 
 
 _new = tuple.__new__  # used for every entry: a named tuple's constructor takes three times as long

@@ -70,7 +70,7 @@ def erase_content(approval: Approval, by: str, at: int) -> Approval:
         args_sha256="",
         findings=Findings(),  # they point into the arguments
         votes=tuple(vote._replace(args_sha256="") for vote in approval.votes),
-        decision=None if decision_record is None else replace(decision_record, reason="", comment=""),
+        decision=None if decision_record is None else decision_record._replace(reason="", comment=""),
         erasure=ErasureRecord(at, by),
     )
 
@@ -84,7 +84,7 @@ def erase_words_by(approval: Approval, person: str) -> Approval:
         or not (decision_record.reason or decision_record.comment)
     ):
         return approval
-    return next_version(approval, decision=replace(decision_record, reason="", comment=""))
+    return next_version(approval, decision=decision_record._replace(reason="", comment=""))
 
 
 def erased_event(erasure: Erasure, entries: Iterable[int], approvals: int) -> Event:
