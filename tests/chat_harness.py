@@ -186,7 +186,7 @@ class ChatHarness:
         self.agents = AgentDirectory(agents)
         self.threads = Threads(store.threads, self.agents, store.clock)
         self.tool_registry = ToolRegistry(
-            lambda workspace, _: ToolContext(workspace, store.records(workspace)), [self.effects.tools]
+            lambda workspace, _: ToolContext(workspace, store.tool_items(workspace)), [self.effects.tools]
         )
         self.loop = self.make_loop("first")
         self.services: WorkspaceServices

@@ -22,7 +22,7 @@ async def main(url: str, keys: str, fault: str = "") -> None:
         print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.readline)
         begun.set()
-        records = services.store.records("default")
+        records = services.store.tool_items("default")
         print(json.dumps([await records.change(key, increment) for key in keys.split(",")]))
         begun.clear()
     finally:

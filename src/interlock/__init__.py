@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         ToolFailed,
     )
     from interlock.core.outcome import Answered, Finished, Proceed, Refused, Waiting
+    from interlock.core.preview import Preview, items_version
     from interlock.presenters.model_message import refusal_message, to_model_message
     from interlock.runtime.functions import tool
     from interlock.sdk.backend import ApprovalDecision, ApprovalRecord, ApprovalStats
@@ -47,6 +48,7 @@ _EXPORTS = {
         "ToolFailed",
     ),
     "core.outcome": ("Answered", "Finished", "Proceed", "Refused", "Waiting"),
+    "core.preview": ("Preview", "items_version"),
     "presenters.model_message": ("refusal_message", "to_model_message"),
     "runtime.functions": ("tool",),
     "sdk.backend": ("ApprovalDecision", "ApprovalRecord", "ApprovalStats"),
@@ -73,6 +75,7 @@ __all__ = [  # noqa: PLE0604, RUF100  loaded on first use, so that importing cor
     "Interlock",
     "Misconfigured",
     "NotRun",
+    "Preview",
     "Proceed",
     "Refused",
     "Reject",
@@ -85,6 +88,7 @@ __all__ = [  # noqa: PLE0604, RUF100  loaded on first use, so that importing cor
     "ToolSpec",
     "Waiting",
     "current_execution",
+    "items_version",
     "propose",
     "refusal_message",
     "to_model_message",

@@ -12,7 +12,7 @@ import pytest
 
 from interlock.app.bootstrap import AppServices
 from interlock.app.gate import render_preview
-from interlock.chat.record_tools import MAX_CHANGE_LENGTH, MAX_HISTORY, read_history
+from interlock.chat.item_tools import MAX_CHANGE_LENGTH, MAX_HISTORY, read_history
 from interlock.chat.tool import Tool, ToolContext, ToolInvocation
 from interlock.chat.tools import cms
 from interlock.core.errors import CallWouldFail, ToolFailed
@@ -20,7 +20,7 @@ from interlock.core.outcome import Proceed, Waiting
 from interlock.demo.content import POSTS, fill_content
 from interlock.runtime.durations import rfc3339
 from interlock.runtime.json_schema import validate
-from interlock.storage.tables.records import SqlToolItemStore
+from interlock.storage.tables.tool_items import SqlToolItemStore
 from tests.support import START, Clock, approve, call
 
 DAY = 24 * 60 * 60 * 1000
@@ -30,7 +30,7 @@ FOUR_PAGES = ["story", "team", "values", "find-us"]
 
 @pytest.fixture
 async def records(services: AppServices) -> SqlToolItemStore:
-    records = services.store.records("default")
+    records = services.store.tool_items("default")
     await fill_content(records)
     return records
 
@@ -492,7 +492,7 @@ async def test_orders_in_a_post_are_only_text(services: AppServices, tools: Mapp
 
 
 async def test_the_demo_is_put_once_and_never_between_what_is_real(services: AppServices) -> None:  # R7
-    fresh, used = services.store.records("fresh"), services.store.records("used")
+    fresh, used = services.store.tool_items("fresh"), services.store.tool_items("used")
     assert await fill_content(fresh)
     assert not await fill_content(fresh)
     await used.change("", lambda shelf: shelf.put(cms.PAGE, "own", {"title": "Own", "sections": []}))

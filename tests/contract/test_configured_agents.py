@@ -104,7 +104,7 @@ class AgentHarness:
         return (await self.lines(thread_id, "resulted"))[-1]["result"]
 
     async def objectives(self) -> int:
-        return len(await self.services.store.records("default").list("objective"))
+        return len(await self.services.store.tool_items("default").list("objective"))
 
 
 MakeHarness = Callable[..., AgentHarness]
@@ -128,7 +128,7 @@ def make_harness(services: AppServices) -> MakeHarness:
             {name: agent.tool_approvals for name, agent in agents.items()},
         )
         known = AgentDirectory(agents, BUILT_IN)
-        toolbox = ToolRegistry(lambda workspace, _: ToolContext(workspace, store.records(workspace)))
+        toolbox = ToolRegistry(lambda workspace, _: ToolContext(workspace, store.tool_items(workspace)))
         drafts = Drafts(store.threads.write_draft, store.announce, store.clock)
         turn = TurnContext(
             threads=store.threads,

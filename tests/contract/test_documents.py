@@ -13,7 +13,7 @@ from interlock.chat.tool import ToolContext, ToolInvocation
 from interlock.chat.tools import documents as module
 from interlock.chat.tools.documents import PAGE_LENGTH, FolderIndexer, ScanResult, read_tools, split_passages
 from interlock.core.errors import ToolFailed
-from interlock.storage.tables.records import SqlDocuments
+from interlock.storage.tables.tool_items import SqlDocuments
 from tests.databases import Database
 from tests.support import Clock, open_services
 from tests.tools.mcp_harness import wait_until
@@ -48,7 +48,7 @@ def folders(handbook: Path, documents: SqlDocuments, log_lines: list[str]) -> Fo
 
 class DocumentReader:
     def __init__(self, services: AppServices, documents: SqlDocuments) -> None:
-        kit = ToolContext("default", services.store.records("default"), documents=documents)
+        kit = ToolContext("default", services.store.tool_items("default"), documents=documents)
         self._tools = {tool.name: tool for tool in read_tools(kit)}
 
     async def search(self, query: str, **more: object) -> list[dict[str, object]]:
@@ -166,7 +166,7 @@ async def test_documents_of_one_workspace_are_not_those_of_another(
     assert await other.search(["holiday"], 10) == []
     assert await other.read("handbook/holidays.md", 0, 10) is None
     assert await other.stamps() == {}
-    assert read_tools(ToolContext("other", services.store.records("other"))) == ()
+    assert read_tools(ToolContext("other", services.store.tool_items("other"))) == ()
 
 
 # --- folders ----------------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from interlock.core.ledger.erasure import Erasure, ErasureResult
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Answered, Finished, Refused, Waiting
 from interlock.core.ports import ApprovalQuery
+from interlock.core.preview import Preview
 from interlock.storage.tables import erasure as erasing
 from tests.databases import Database
 from tests.support import (
@@ -42,7 +43,13 @@ DAY = 86_400_000
 HOUR = 3_600_000
 LATE = 300_000  # how long a lot that is not full may wait
 PRIVATE = "harriet-vane"
-PAY = ToolSpec("pay", "write", describe="Pay {to}", secret=("key",), preview=lambda args: f"Pays {args['to']}")
+PAY = ToolSpec(
+    "pay",
+    "write",
+    describe="Pay {to}",
+    secret=("key",),
+    preview=lambda args: Preview(f"Pays {args['to']}", f"version {args['to']}"),
+)
 RULES = """
 rules:
   - {name: never, tools: [drop_table], then: deny, reason: Never.}

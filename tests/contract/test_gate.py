@@ -27,6 +27,7 @@ from interlock.core.errors import (
 from interlock.core.grant import Grant
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Answered, Finished, Proceed, Refused, Waiting
+from interlock.core.preview import Preview
 from interlock.presenters.model_message import refusal_message
 from tests.databases import Database
 from tests.remote_gate import has_remote_gate, recorded_spec, use_remote_gate
@@ -385,6 +386,75 @@ async def test_a_preview_is_shown_and_a_failing_one_stops_nothing(services: AppS
         assert (card.preview, card.agent_preview) == shown
 
 
+async def test_a_tool_gets_the_version_of_what_people_saw_back_also_after_an_edit(services: AppServices) -> None:  # R45
+    versions = iter(("version 1", "version 2"))
+
+    def shown(args: object) -> Preview:
+        return Preview("3 rows", next(versions))
+
+    spec = ToolSpec("delete_file", "write", preview=shown)
+    seen, edited = [await propose_pending(services, number, spec) for number in (1, 2)]
+    plain = await propose_pending(services, 3, ToolSpec("delete_file", "write", preview=lambda args: "3 rows"))
+    for approval_id in (seen, plain):
+        assert await approve(services, approval_id) == "approved"
+    saw = Acknowledgement((await services.store.get("default", edited)).approval.args_sha256)
+    await services.inbox.decide("default", edited, Edit({"path": "/y"}, saw), BOB)
+    started = [await services.gate.start("default", each, "r") for each in (seen, edited, plain)]
+    wanted = ["", "", ""] if has_remote_gate(services) else ["version 1", "version 2", ""]
+    assert [each.preview_version for each in started] == wanted
+
+
+async def test_a_version_that_was_shown_before_holds_for_the_call(database: Database, clock: Clock) -> None:  # R45
+    async with open_services(database, clock) as services:
+        gate = services.gate.with_confirmed_version("version 1")
+        for number, shown in enumerate([Preview("3 rows", "version 1"), "3 rows", ToolFailed("No answer.")]):
+            spec = ToolSpec("delete_file", "write", preview=lambda args, shown=shown: return_or_raise(shown))
+            outcome = await gate.check(call(number), spec)
+            assert isinstance(outcome, Waiting)
+            await approve(services, outcome.approval_id)
+            started = await gate.start("default", outcome.approval_id, "r")
+            assert started.preview_version == "version 1"
+        changed = ToolSpec("delete_file", "write", preview=lambda args: Preview("3 rows", "version 2"))
+        with pytest.raises(CallWouldFail, match="was changed after the person was asked"):
+            await gate.check(call("later"), changed)
+        assert (await event_kinds(services))[-1] == "denied"
+
+
+@pytest.mark.parametrize("allowed_by", ["rule", "grant"])
+async def test_a_confirmed_version_holds_for_a_call_that_is_allowed_by_now(
+    database: Database, clock: Clock, allowed_by: str
+) -> None:  # R45, R51
+    rules = "version: 1\nrules:\n  - {name: free, tools: [delete_file], then: allow}\n"
+    async with open_services(database, clock, rules if allowed_by == "rule" else "version: 1\n") as services:
+        spec = ToolSpec("delete_file", "write", preview=lambda args: Preview("3 rows", "version 1"))
+        if allowed_by == "grant":
+            await services.inbox.grant(make_grant(services, spec), BOB)
+        for number, (gate, version) in enumerate(
+            [(services.gate.with_confirmed_version("version 1"), "version 1"), (services.gate, "")]
+        ):
+            outcome = await gate.check(call(number), spec)
+            assert isinstance(outcome, Proceed)
+            started = await gate.start("default", outcome.approval_id, "r")
+            assert started.preview_version == version
+        assert await ledger_violations(services) == []
+
+
+async def test_a_copy_of_a_request_s_gate_keeps_the_epoch_in_which_its_call_was_made(
+    database: Database, clock: Clock
+) -> None:  # R35
+    async with open_services(database, clock) as services:
+        gate = services.gate.with_fence(1)
+        services.gate.in_force.invalidate_all()  # teams or pins change, while the call has those of before
+        assert gate.epoch is not services.gate.in_force.epoch
+        assert gate.with_confirmed_version("").epoch is gate.epoch
+
+
+def return_or_raise(shown: object) -> object:
+    if isinstance(shown, Exception):
+        raise shown
+    return shown
+
+
 # R35, R41, R47
 async def test_a_call_that_its_preview_knows_to_fail_is_recorded_and_not_asked_about(
     database: Database, clock: Clock
@@ -407,6 +477,23 @@ async def test_a_call_that_its_preview_knows_to_fail_is_recorded_and_not_asked_a
         assert "hunter2" not in repr(database.sql("select * from contents"))
         (recorded,) = [each async for page in services.store.recorded_calls("default", 0) for each in page]
         assert recorded.verdict == "ask"  # a rehearsal compares what the policy said
+
+
+# R35, R41, R52
+async def test_a_failing_call_with_long_arguments_is_recorded_without_them(database: Database, clock: Clock) -> None:
+    def missing(args: object) -> str:
+        raise CallWouldFail("There is no such file.")
+
+    spec = ToolSpec("delete_file", "destructive", preview=missing)
+    async with open_services(database, clock) as services:
+        for number, size in enumerate((10, 100_000)):
+            with pytest.raises(CallWouldFail):
+                await services.gate.check(call(number, {"path": "x" * size}), spec)
+        entries = [entry async for page in services.store.entries("default") for entry in page]
+        assert [len(entry.content or b"") < 2_000 for entry in entries] == [True, True]
+        assert await services.store.count_recorded_calls("default") == (1, 1)
+        (recorded,) = [each async for page in services.store.recorded_calls("default", 0) for each in page]
+        assert recorded.call.args == b'{"path":"xxxxxxxxxx"}'
 
 
 # R34, R35
@@ -449,19 +536,8 @@ async def test_a_look_up_that_only_failed_stops_no_question(
 async def test_a_grant_covers_a_call_once_and_only_in_its_scope(
     services: AppServices, clock: Clock
 ) -> None:  # R20, R51
-    draft = Grant(
-        id="g1",
-        workspace="default",
-        tool="delete_file",
-        spec_sha256=recorded_spec(services, WRITE).sha256,
-        created_by="",
-        teams=frozenset(),
-        role="",
-        created_at=0,
-        expires_at=LATER,
-        max_uses=1,
-    )
-    await services.inbox.grant(Grant(**{**_fields(draft), "when": 'args.path.startsWith("/tmp/")'}), BOB)
+    draft = make_grant(services, WRITE, max_uses=1, when='args.path.startsWith("/tmp/")')
+    await services.inbox.grant(draft, BOB)
     outside = await services.gate.check(call(1, {"path": "/etc/x"}), WRITE)
     assert isinstance(outside, Waiting)
     race = await asyncio.gather(*(services.gate.check(call(n), WRITE) for n in range(2, 6)))
@@ -474,18 +550,7 @@ async def test_a_grant_covers_a_call_once_and_only_in_its_scope(
 async def test_a_revoked_or_expired_grant_covers_nothing(services: AppServices, clock: Clock) -> None:  # R51
     for number, grant_id in enumerate(("revoked", "expired")):
         end = START + 1_000 * (number + 1)
-        draft = Grant(
-            id=grant_id,
-            workspace="default",
-            tool="delete_file",
-            spec_sha256=recorded_spec(services, WRITE).sha256,
-            created_by="",
-            teams=frozenset(),
-            role="",
-            created_at=0,
-            expires_at=end,
-        )
-        await services.inbox.grant(draft, BOB)
+        await services.inbox.grant(make_grant(services, WRITE, id=grant_id, expires_at=end), BOB)
     await services.inbox.revoke("default", "revoked", BOB)
     clock.advance(2_000)
     assert isinstance(await services.gate.check(call(), WRITE), Waiting)
@@ -512,5 +577,8 @@ async def test_a_viewer_or_an_agent_never_decides(services: AppServices) -> None
     assert (await event_kinds(services)) == ["proposed", "decision_refused", "decision_refused"]
 
 
-def _fields(grant: Grant) -> dict[str, object]:
-    return {name: getattr(grant, name) for name in Grant.__slots__}
+def make_grant(services: AppServices, spec: ToolSpec, **scope: object) -> Grant:
+    """A grant as a person asks for it: who creates it and when is set by the inbox."""
+    unset = {"created_by": "", "teams": frozenset(), "role": "", "created_at": 0}
+    whole = {"id": "g1", "tool": spec.name, "spec_sha256": recorded_spec(services, spec).sha256, "expires_at": LATER}
+    return Grant(**{"workspace": "default", **unset, **whole, **scope})

@@ -36,7 +36,7 @@ class GitHubToolHarness:
 
 @pytest.fixture
 async def demo(services: AppServices) -> GitHubToolHarness:
-    records = services.store.records("default")
+    records = services.store.tool_items("default")
     assert await fill_github(records) is True
     return GitHubToolHarness(records)
 

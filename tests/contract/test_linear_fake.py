@@ -52,7 +52,7 @@ class LinearClient:
 
 @pytest.fixture
 async def linear(services: AppServices) -> AsyncIterator[LinearClient]:
-    records = services.store.records("default")
+    records = services.store.tool_items("default")
     assert await fill_linear(records) is True
     headers = {"authorization": "lin_api_any"}
     async with httpx2.AsyncClient(

@@ -65,7 +65,7 @@ class LinearToolHarness:
 
 @pytest.fixture
 async def linear(services: AppServices) -> AsyncIterator[LinearToolHarness]:
-    records = services.store.records("default")
+    records = services.store.tool_items("default")
     await fill_linear(records)
     async with run_linear(FakeLinear(records)) as line:
         yield LinearToolHarness(records, line)

@@ -55,7 +55,7 @@ async def run_assistant(
     store, servers = services.store, McpServers({"files": server}, check_schema, print, timeouts=pace)
     site = await make_server_state(Settings(), services)
     agents = AgentDirectory({"assistant": AgentSettings(tools=("files",))})
-    toolbox = ToolRegistry(lambda workspace, _: ToolContext(workspace, store.records(workspace)), [servers.tools])
+    toolbox = ToolRegistry(lambda workspace, _: ToolContext(workspace, store.tool_items(workspace)), [servers.tools])
     drafts = Drafts(store.threads.write_draft, store.announce, store.clock)
     chat = TurnContext(
         threads=store.threads,

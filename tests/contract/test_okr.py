@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from interlock.app.bootstrap import AppServices
-from interlock.chat.record_tools import read_history
+from interlock.chat.item_tools import read_history
 from interlock.chat.tool import Tool, ToolContext, ToolInvocation
 from interlock.chat.tools import okr
 from interlock.core.errors import CallWouldFail, ToolFailed
 from interlock.core.outcome import Proceed, Waiting
 from interlock.demo.content import fill_content
 from interlock.runtime.json_schema import validate
-from interlock.storage.tables.records import SqlToolItemStore
+from interlock.storage.tables.tool_items import SqlToolItemStore
 from tests.support import call
 
 NOW = "2027-Q1"  # where the tests' clock stands
@@ -25,7 +25,7 @@ NOW = "2027-Q1"  # where the tests' clock stands
 
 @pytest.fixture
 async def records(services: AppServices) -> SqlToolItemStore:
-    records = services.store.records("default")
+    records = services.store.tool_items("default")
     await fill_content(records)
     return records
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
+from runpy import run_path
 from typing import Any, Literal
 
 import pytest
 
 from interlock import Interlock, ToolFailed, current_execution, tool
 from interlock.chat.calls import ToolCallRunner
-from interlock.chat.tool import make_tool
+from interlock.chat.tool import ToolContext, make_tool
+from interlock.config.models import AgentSettings
 from interlock.core.chat.transcript import ModelReply, PendingCall
 from interlock.core.decision import Acknowledgement, Approve
 from interlock.core.errors import StoreUnavailable
@@ -156,3 +160,30 @@ async def test_the_same_declaration_is_gated_by_the_library(database: Database, 
         assert refund("A7", 12) == {"refunded": 12}
     ((order, amount, reason, _, key),) = REFUNDS
     assert (order, amount, reason, bool(key)) == ("A7", 12, "late", True)
+
+
+CMS_GUIDE = Path(__file__).resolve().parents[2] / "docs" / "cms-and-okrs.md"
+
+
+# R45 R64
+async def test_a_pack_of_ones_own_changes_only_the_items_that_people_saw(
+    database: Database, clock: Clock, tmp_path: Path
+) -> None:
+    """The pack of the guide."""
+    (pack,) = re.findall(r"^```python\n(.*?)^```", CMS_GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+    (tmp_path / "notes.py").write_text(pack)
+    make_tools = run_path(str(tmp_path / "notes.py"))["tools"]
+    async with open_chat(database, clock, agents={"main": AgentSettings(tools=("rewrite_note",))}) as chat:
+        records = chat.store.tool_items("default")
+        chat.effects.more += [make_tool(each) for each in make_tools(ToolContext("default", records))]
+        await records.change("", lambda notes: notes.put("note", "todo", {"text": "old"}))
+        chat.model.turns = [tool_calls(tool_request(name, "rewrite_note", name="todo", text="new")) for name in "ab"]
+        thread = await chat.say("Rewrite it")
+        (stale,) = await chat.pending_approvals(thread)
+        assert (await chat.services.inbox.show("default", stale.id)).card.preview == "'old' becomes 'new'."
+        await records.change("", lambda notes: notes.put("note", "todo", {"text": "other"}))
+        await chat.approve(stale)
+        assert "Note 'todo' was changed after this call was shown to people." in chat.model.tool_results["a"]["error"]
+        (fresh,) = await chat.pending_approvals(thread)
+        await chat.approve(fresh)
+        assert chat.model.tool_results["b"] == {"name": "todo", "text": "new"}

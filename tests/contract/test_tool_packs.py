@@ -58,7 +58,7 @@ ODD_VALUES: tuple[object, ...] = (
 
 def tool_context(tmp_path: Path, settings: Mapping[str, object] = SETTINGS) -> ToolContext:
     store = build_services(f"sqlite:///{tmp_path / 'never-opened.db'}").store
-    return ToolContext("default", store.records("default"), settings, documents=store.documents("default"))
+    return ToolContext("default", store.tool_items("default"), settings, documents=store.documents("default"))
 
 
 def build_tools(module: ModuleType, part: str, tools: ToolContext) -> Sequence[Tool]:

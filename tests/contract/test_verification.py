@@ -24,6 +24,7 @@ from interlock.core.ledger.event import Payload
 from interlock.core.ledger.invariants import Violation
 from interlock.core.policy.policy import People
 from interlock.core.ports import AgentDeletion
+from interlock.core.preview import Preview
 from interlock.storage.engine import transaction
 from interlock.storage.schema_check import ALTERED
 from tests.databases import Database
@@ -38,7 +39,11 @@ rules:
   - {name: free, tools: [note], then: allow}
 """
 WIRE = ToolSpec(
-    "wire_money", "destructive", describe="Wire {amount}", secret=("key",), preview=lambda args: "a preview"
+    "wire_money",
+    "destructive",
+    describe="Wire {amount}",
+    secret=("key",),
+    preview=lambda args: Preview("a preview", "version 1"),
 )
 NOTE = ToolSpec("note", "write")
 SIGN = ToolSpec("sign", "write")
@@ -127,6 +132,9 @@ TAMPERING: list[tuple[str, str, str, object, str]] = [
     ("payloads", PAID, "shown", b'{"amount":6}', "args"),
     ("payloads", PAID, "sentence", "Nothing to see", "sentence"),
     ("payloads", PAID, "preview", "Nothing to see", "preview"),
+    ("payloads", PAID, "preview_version", "version 2", "preview_version"),
+    ("payloads", PAID, "preview_version", None, "preview_version"),
+    ("payloads", "call_id = 'failed'", "preview_version", "version 1", "preview_version"),
     ("payloads", PAID, "agent_says", "Nothing to see", "agent_says"),
     ("payloads", PAID, "result", b'"all is well"', "result"),
     ("payloads", PAID, "error", "It did not work", "error"),

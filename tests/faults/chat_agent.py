@@ -186,7 +186,7 @@ class Chat:
 def build_chat(store: SqlStore, outside: ExternalLog, lease: int) -> Chat:
     agents = AgentDirectory(AGENTS, {})
     toolbox = ToolRegistry(
-        lambda workspace, _: ToolContext(workspace, store.records(workspace)), [lambda _: [*build_tools(outside)]]
+        lambda workspace, _: ToolContext(workspace, store.tool_items(workspace)), [lambda _: [*build_tools(outside)]]
     )
     drafts = Drafts(store.threads.write_draft, store.announce, store.clock)
     model = ScriptedModel(outside)

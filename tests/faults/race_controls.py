@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +94,7 @@ def run_first_arguments() -> None:
     async def start(self: Gate, workspace: str, approval_id: str, *rest: Any) -> Execution:
         started = await real(self, workspace, approval_id, *rest)
         args: Mapping[str, Any] = json.loads(started.args)
-        return replace(started, args=json.dumps({"n": args["n"]}, separators=(",", ":")).encode())
+        return started._replace(args=json.dumps({"n": args["n"]}, separators=(",", ":")).encode())
 
     Gate.start = start  # type: ignore[method-assign,assignment]
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Self
 
 import httpx2
 
+from interlock.core.canonical import canonical
 from interlock.core.chat.transcript import ModelReply, Prompt, PromptUserMessage, ToolRequest, ToolResult
 from interlock.demo.scripted_model import make_reply as scripted
 from tests.databases import Database
@@ -237,7 +238,7 @@ class ChatServer:
 
     def put(self, kind: str, name: str, body: Json) -> None:
         text = "insert into records (workspace, kind, id, body, at) values ('default', ?, ?, ?, 0)"
-        self.database.sql(text, kind, name, json.dumps(body).encode())
+        self.database.sql(text, kind, name, canonical(body))  # as the store writes them
 
     def count_titled(self, title: str) -> int:
         """How many issues and objectives there are of this title: effects, counted where they are."""

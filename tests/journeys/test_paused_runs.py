@@ -49,6 +49,7 @@ number = 7
 @pytest.fixture
 def flow(shell: Shell) -> Shell:
     (shell.folder / "flow.py").write_text(FLOW)
+    (shell.folder / "broken.py").write_text("raise ValueError('at once')\n")
     shell.extra["WHERE"] = shell.url
     return shell
 
@@ -157,9 +158,12 @@ def test_a_plain_function_will_do(flow: Shell) -> None:
     ("function", "said"),
     [
         ("flow", "is not a function name. Give MODULE:FUNCTION"),
-        ("nowhere:resume", "There is no module nowhere"),
+        ("nowhere:resume", "nowhere:resume: there is no module nowhere in "),
         ("flow:nothing", "flow has no nothing"),
+        ("flow:resum", 'flow has no resum; did you mean "resume"?'),
         ("flow:number", "flow:number is not a function"),
+        ("flow:", '"flow:" is not an import path'),
+        ("broken:resume", "broken cannot be imported: ValueError: at once ("),
     ],
 )
 def test_what_cannot_be_called_is_said(flow: Shell, function: str, said: str) -> None:

@@ -417,5 +417,5 @@ async def test_calls_whose_arguments_were_erased_are_told_and_left_out(shell: Sh
     body = rehearse(shell, ASK)
     assert (body["calls"], body["erased"]) == (1, 2)
     told = shell("policy", "rehearse", "draft.yaml").out
-    assert "2 calls could not be rehearsed: their arguments were erased." in told
+    assert "2 calls could not be rehearsed: their arguments were erased, or too long to be recorded." in told
     assert "The shadow verdicts of 1 call were erased." in shell("policy", "shadow").out

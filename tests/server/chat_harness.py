@@ -61,11 +61,11 @@ async def put_cms_items(state: ServerState, slug: str) -> None:
         transaction.put("post", slug, post)
         transaction.put("page", slug, page)
 
-    await state.store.records("default").change("", put)
+    await state.store.tool_items("default").change("", put)
 
 
 async def delete_cms_item(state: ServerState, kind: str, slug: str) -> None:
-    await state.store.records("default").change("", lambda transaction: transaction.delete(kind, slug))
+    await state.store.tool_items("default").change("", lambda transaction: transaction.delete(kind, slug))
 
 
 @asynccontextmanager

@@ -12,6 +12,7 @@ import pytest
 from interlock.app.bootstrap import AppServices
 from interlock.chat.tool import ToolContext, ToolInvocation
 from interlock.chat.tools import cms
+from interlock.core.canonical import canonical, digest
 from interlock.core.ports import ToolItemTransaction
 from interlock.demo.content import fill_content
 from interlock.runtime.durations import rfc3339
@@ -84,6 +85,10 @@ async def test_a_post_is_created_edited_and_deleted_with_its_history(
         ("bob", "deleted"),
     ]
     assert entries[-1]["data"] == {"item": "post", "id": "news", "action": "deleted"}
+    texts = [{"title": "News", "status": "draft", "body": "First."}]
+    texts += [{"title": "News", "status": "published", "body": "Second."}]
+    digests = [digest(canonical(text)) for text in texts]
+    assert [entry["content"].get("sha256") for entry in entries] == [*digests, None]
     assert await ledger_violations(services) == []
 
 
@@ -177,7 +182,7 @@ async def test_a_viewer_reads_and_changes_nothing(bob: httpx2.AsyncClient, vic: 
 async def test_lists_are_searched_sorted_and_paged(
     vic: httpx2.AsyncClient, services: AppServices, clock: Clock
 ) -> None:
-    records = services.store.records("default")  # R65
+    records = services.store.tool_items("default")  # R65
     await fill_content(records)
     clock.advance(1_000)
     edit = next(tool for tool in cms.write_tools(ToolContext("default", records)) if tool.name == "cms_update_page")
@@ -238,7 +243,7 @@ async def test_many_images_are_not_searched_on_the_event_loop(
             transaction.put(cms.IMAGE, f"img-{number}", {"name": f"{number}.jpg", "alt": "", "url": ""})
         return None
 
-    await services.store.records("default").change("", fill)
+    await services.store.tool_items("default").change("", fill)
     worked: list[tuple[str, int]] = []
     note_threads(monkeypatch, worked, content, "contains_words")
     assert len(await names(bob, IMAGES, q="jpg", limit=100)) == 100

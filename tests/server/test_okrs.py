@@ -10,12 +10,12 @@ import httpx2
 import pytest
 
 from interlock.app.bootstrap import AppServices
-from interlock.chat.record_tools import history_kind
+from interlock.chat.item_tools import history_kind
 from interlock.chat.tools import okr
 from interlock.core.ports import ToolItemTransaction
 from interlock.runtime.offload import OFFLOAD_THRESHOLD
 from interlock.server.routes import okrs
-from interlock.storage.tables import records
+from interlock.storage.tables import tool_items
 from tests.server.conftest import ClientFactory
 from tests.support import Clock, ledger_violations
 
@@ -129,12 +129,12 @@ async def test_many_or_long_items_are_not_read_on_the_event_loop(
             transaction.put(history_kind(okr.KEY_RESULT), f"KR-{number}", {"changes": changes})
         return None
 
-    await services.store.records("default").change("", fill)
+    await services.store.tool_items("default").change("", fill)
     worked: list[tuple[str, int]] = []
     for module, name in ((okrs, "contains_words"), (okr, "group_key_results")):
         note_threads(monkeypatch, worked, module, name)
     assert len((await bob.get(OBJECTIVES, params={"limit": 99, "q": "grow"})).json()["items"]) == 99
-    note_threads(monkeypatch, worked, records, "_read_item", lambda row: len(row[1]) > OFFLOAD_THRESHOLD)
+    note_threads(monkeypatch, worked, tool_items, "_read_item", lambda row: len(row[1]) > OFFLOAD_THRESHOLD)
     assert len((await bob.get(f"{OBJECTIVES}/O-1")).json()["history"]) == okrs.MAX_SHOWN_CHANGES
     assert {name for name, _ in worked} == {"contains_words", "group_key_results", "_read_item"}
     assert [name for name, thread in worked if thread == threading.get_ident()] == []

@@ -10,7 +10,7 @@ import pytest
 from interlock.core.chat.transcript import ToolRequest
 from interlock.server.middleware import RequestMiddleware
 from interlock.server.state import ServerState
-from tests.server.chat_harness import ScriptedModel, StreamReader, run_chat_loop
+from tests.server.chat_harness import ScriptedModel, StreamReader, put_cms_items, run_chat_loop
 from tests.server.conftest import ClientFactory
 
 TOKEN = "token-that-nobody-sees"
@@ -65,6 +65,22 @@ async def test_calls_without_secrets_are_shown_as_the_model_wrote_them(
         whole = await _first_reply(client(key), stream.thread_id)
     assert [call["args"] for call in whole["calls"]] == [{"slug": "x"}, "not even JSON"]
     assert {"wishes", "opaque", "seen"}.isdisjoint(whole)
+
+
+# R19 R45
+async def test_a_question_is_shown_without_the_version_that_the_server_keeps_for_its_answer(
+    app: RequestMiddleware, state: ServerState, keys: dict[str, str], client: ClientFactory
+) -> None:
+    key = keys["reviewer"]
+    await put_cms_items(state, "about")
+    wish = ToolRequest("c1", "cms_delete_page", '{"slug": "about"}')
+    async with run_chat_loop(state, ScriptedModel(["I ask.", wish], ["Shall I?"])):
+        stream = await StreamReader(app, key, "POST", "/api/chat", message="delete it").wait_started()
+        await stream.read_all()
+    lines = (await client(key).get(f"/api/threads/{stream.thread_id}")).json()["lines"]
+    (asked,) = [line["body"] for line in lines if line["kind"] == "resulted"]
+    assert asked["status"] == "confirming"
+    assert "preview_version" not in asked
 
 
 # R4

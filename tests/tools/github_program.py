@@ -14,7 +14,7 @@ async def main(database: str, url: str, token: str) -> None:
     services = build_services(database)
     await services.store.open()
     try:
-        kit = ToolContext("default", services.store.records("default"), {"token": token, "url": url})
+        kit = ToolContext("default", services.store.tool_items("default"), {"token": token, "url": url})
         (tool,) = [tool for tool in pack.write_tools(kit) if tool.name == "github_create_issue"]
         print(await tool.run(ToolInvocation({"repo": "octo/hello", "title": "Fix"}, "the-key")))
     finally:

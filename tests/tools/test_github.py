@@ -50,7 +50,9 @@ class GitHubPack:
 async def open_pack(services: AppServices, clock: Clock, **settings: object) -> AsyncIterator[GitHubPack]:
     fake = GitHub(clock)
     async with run_github(fake) as url:
-        kit = ToolContext("default", services.store.records("default"), {"token": fake.token, "url": url, **settings})
+        kit = ToolContext(
+            "default", services.store.tool_items("default"), {"token": fake.token, "url": url, **settings}
+        )
         tools = {tool.name: tool for tool in (*github_tools.read_tools(kit), *github_tools.write_tools(kit))}
         yield GitHubPack(fake, fake.add_repo(REPO), tools)
     assert fake.faults == []  # every request and every answer fits GitHub's own description
@@ -432,7 +434,7 @@ async def test_a_wrong_token_says_whose_task_it_is(tmp_path: Path, clock: Clock)
 async def test_unreachable_github_is_reported(tmp_path: Path, clock: Clock) -> None:
     async with open_services(tmp_path / "interlock.db", clock) as services:
         settings = {"token": "token", "url": "http://127.0.0.1:9"}
-        tools = github_tools.write_tools(ToolContext("default", services.store.records("default"), settings))
+        tools = github_tools.write_tools(ToolContext("default", services.store.tool_items("default"), settings))
         with pytest.raises(ToolFailed, match="cannot be reached"):
             await tools[0].run(ToolInvocation({"repo": REPO, "title": "x"}, "key"))
 
@@ -489,7 +491,7 @@ async def test_a_write_whose_answer_cannot_be_read_has_an_unknown_effect(
         return httpx2.Response(status, text=text)
 
     async with open_services(tmp_path / "interlock.db", clock) as services:
-        records = services.store.records("default")
+        records = services.store.tool_items("default")
         tools = github_tools.write_tools(ToolContext("default", records, {"token": "t"}, httpx2.MockTransport(respond)))
         (tool,) = [tool for tool in tools if tool.name == f"github_{name}"]
         with pytest.raises(EffectUnknown, match="not known: look on GitHub"):

@@ -119,7 +119,13 @@ def start_and_renew(history: ApprovalHistory) -> ApprovalHistory:
 def full_history(history: ApprovalHistory) -> ApprovalHistory:
     """Reminded, escalated, claimed, asked about, delegated, approved by two, and run."""
     proposed(
-        history, agent_path=("a", "helper"), thread_id="t", agent_says="It is due.", preview="5", alarms=("/to: odd",)
+        history,
+        agent_path=("a", "helper"),
+        thread_id="t",
+        agent_says="It is due.",
+        preview="5",
+        preview_version="v1",
+        alarms=("/to: odd",),
     )
     history.apply(timers.fire_next_timer(history.row, at(NOW + 1)), NOW + 1).apply(
         timers.fire_next_timer(history.row, at(NOW + 2)), NOW + 2
@@ -343,6 +349,8 @@ ROWS: list[tuple[str, Callable[[ApprovalHistory], Stored]]] = [
     ("sentence", lambda history: replace_payload(history, sentence="x")),
     ("agent_says", lambda history: replace_payload(history, agent_says=None)),
     ("preview", lambda history: replace_payload(history, preview="x")),
+    ("preview_version", lambda history: replace_payload(history, preview_version="v2")),
+    ("preview_version", lambda history: replace_payload(history, preview_version=None)),
     ("result", lambda history: replace_payload(history, result=b"1")),
     ("error", lambda history: replace_payload(history, error="x")),
     ("args_sha256", lambda history: replace_approval(history, args_sha256="f" * 64)),
@@ -355,6 +363,18 @@ def test_a_row_that_says_otherwise_differs_in_that_field(
 ) -> None:
     history = full_history(ApprovalHistory())
     assert name in differing_fields(history.entries, forged(history))
+
+
+def test_a_version_stays_through_an_edit_and_none_is_added_to_a_row_without_one() -> None:  # R45
+    history = proposed(ApprovalHistory(), preview="5", preview_version="v1")
+    edit = prepare_edit(history.row, {"amount": 6, "to": "ann"}, TWO_STAGES)
+    seen = Acknowledgement(history.row.args_sha256)
+    history.apply(decide(history.row, Edit({"amount": 6, "to": "ann"}, seen), ALICE, at(), edit))
+    assert history.stored.payload.preview_version == "v1"
+    assert differences(history.entries, history.stored) == []
+    assert differing_fields(history.entries, replace_payload(history, preview_version="v2")) == {"preview_version"}
+    bare = proposed(ApprovalHistory())
+    assert differing_fields(bare.entries, replace_payload(bare, preview_version="v1")) == {"preview_version"}
 
 
 def test_deadlines_that_a_freeze_moved_are_compared_with_where_it_moved_them() -> None:
@@ -411,7 +431,7 @@ def test_an_erased_row_still_has_to_be_about_the_same_call_and_decided_by_the_sa
 
 def test_a_difference_names_fields_and_hides_texts() -> None:
     history = rejected_history(ApprovalHistory())
-    row = replace_approval(history, decision=replace(OTHER_VALUES, kind="approve", at=NOW))
+    row = replace_approval(history, decision=OTHER_VALUES._replace(kind="approve", at=NOW))
     said = {each.field: str(each) for each in differences(history.entries, row)}
     assert said["decision.by"] == "decision.by is mallory in its row; the ledger says alice."
     assert said["decision.reason"] == "decision.reason in its row is not what the ledger says."

@@ -21,6 +21,7 @@ from interlock.chat import tool as chat_tool
 from interlock.chat.tool import CONFIRMED_SCHEMA, Tool, ToolInvocation, adapt_tool, make_tool
 from interlock.core.call import propose
 from interlock.core.errors import CallWouldFail, InvalidRequest, Misconfigured
+from interlock.core.preview import Preview
 from interlock.runtime.functions import FunctionTool, find_declaration
 from interlock.runtime.json_schema import validate
 
@@ -324,6 +325,15 @@ async def test_a_preview_says_that_the_call_may_fail_or_that_it_takes_too_long(
         "slow": "No preview: it took more",
     }.items():
         assert (await render_preview(made.spec, propose("refund", {"order": order}, "r", "c"))).startswith(text)
+
+
+@pytest.mark.parametrize("adapt", [lambda made: made, adapt_tool])
+async def test_a_preview_of_ones_own_keeps_its_version(adapt: Callable[[Tool], Tool]) -> None:  # R45
+    made = adapt(make_tool(tool(lambda order: order, name="refund", preview=lambda args: Preview("40 paid", "v1"))))
+    assert made.spec.preview is not None
+    shown = made.spec.preview({"order": "A7"})
+    assert inspect.isawaitable(shown)
+    assert await shown == Preview("40 paid", "v1")
 
 
 @pytest.mark.parametrize("adapt", [lambda made: made, adapt_tool])

@@ -24,6 +24,7 @@ MADE = {
         "95fff84561c1800e",  # 0015 rejection index
         "a6b9c60c726201fd",  # 0016 immutable owners
         "ffcde0779f7fad7d",  # 0017 owner terms
+        "0b72b756eae62ac5",  # 0018 preview versions
     ],
     "postgres": [
         "5a591e8f3eb0fa6c",  # 0001 approvals
@@ -43,6 +44,7 @@ MADE = {
         "95fff84561c1800e",  # 0015 rejection index
         "0f8f2c82d4ce4fa1",  # 0016 immutable owners
         "ffcde0779f7fad7d",  # 0017 owner terms
+        "0b72b756eae62ac5",  # 0018 preview versions
     ],
 }
 

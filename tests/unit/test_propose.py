@@ -7,6 +7,7 @@ import pytest
 
 from interlock.core.approval.approval import DecisionRecord, decide, expire
 from interlock.core.approval.propose import (
+    MAX_FAILING_ARGS,
     allow,
     allow_by_grant,
     check_approval_id,
@@ -127,6 +128,14 @@ def test_the_payload_holds_the_bytes_that_run_and_what_people_read() -> None:
     assert bare == Payload(canonical(ARGS), None, "Pay?", None, None)
 
 
+# R45
+def test_the_version_of_what_people_read_is_kept_only_if_they_are_asked() -> None:
+    made = proposal(preview="3 rows", preview_version="v1")
+    changes = [request_approval(made, TERMS, at()), allow(made, Allow("fine"), at())]
+    changes += [allow_by_grant(made, TERMS, GRANT, at())]
+    assert [change.payload and change.payload.preview_version for change in changes] == ["v1", None, None]
+
+
 # R47, R53
 def test_secrets_are_bound_but_not_shown() -> None:
     spec = ToolSpec("pay", "write", secret=("to",))
@@ -214,7 +223,20 @@ def test_a_call_that_would_fail_is_denied_by_its_preview_under_the_rule_that_ask
     assert (change.state, event.kind) == (None, "denied")
     assert event.data == {"tool": "pay", "rule": "payments ask", "spec": PAY.sha256, "by": "preview"}
     assert event.content is not None
-    assert event.content["reason"] == "There is no account 7."
+    assert (event.content["reason"], event.content["args"]) == ("There is no account 7.", ARGS)
+
+
+# R35, R41
+def test_long_arguments_of_a_call_that_would_fail_are_not_kept() -> None:
+    """One message of a model can contain many such calls, and nobody is asked about them."""
+    args = {"to": "x" * MAX_FAILING_ARGS}
+    made = proposal(args=args, sentence="x" * MAX_FAILING_ARGS)
+    (event,) = deny_by_preview(made, "payments ask", "There is no account 7.").events
+    assert event.data["args_left_out"] == len(canonical(args))
+    assert event.content is not None
+    assert event.content["args_sha256"] == digest(canonical(args))
+    assert "args" not in event.content
+    assert len(str(event)) < MAX_FAILING_ARGS
 
 
 # R35, R52

@@ -10,9 +10,9 @@ import inspect
 import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import assert_never, cast
+from typing import NamedTuple, assert_never, cast
 
 from interlock.app.policy_in_force import PolicyEpoch, PolicyInForce
 from interlock.core import freeze, grant
@@ -39,7 +39,7 @@ from interlock.core.masking import MASK, mask_report, mask_text
 from interlock.core.outcome import Outcome, Proceed, Refused, Waiting, approval_outcome
 from interlock.core.policy import claims
 from interlock.core.policy.claims import FillTerms, Judgement
-from interlock.core.policy.policy import SHORT_ARGS, Allow, Ask, Deny, Policy, Verdict
+from interlock.core.policy.policy import SHORT_ARGS, Allow, Ask, Deny, Policy
 from interlock.core.ports import (
     ApprovalPage,
     ApprovalQuery,
@@ -53,24 +53,34 @@ from interlock.core.ports import (
     Store,
     Validator,
 )
+from interlock.core.preview import Preview
 from interlock.runtime.offload import OFFLOAD_THRESHOLD
 
 MAX_INLINE_SECRETS = 1_000  # characters of a call with secret arguments that are masked on the event loop
+MAX_PREVIEW = 100_000  # characters
+CHANGED_SINCE_ASKED = (
+    "What this call is about was changed after the person was asked about it. Nothing was done. Read it again, and "
+    "ask the person again."
+)
+NO_PREVIEW = Preview("")
 MAX_CACHED_TOOLS = 1_000  # tools whose grant conditions are cached
 ReportStep = Callable[[Approval, Moment, Payload], Change[Approval]]
 TextStep = Callable[[Approval, Moment, str], Change[Approval]]
 POLL_INTERVAL = 1.0  # seconds: a wake-up is only a hint, so every waiter also polls
 
 
-@dataclass(frozen=True, slots=True)
-class Execution:
-    """The right to run a call once: the stored bytes, and the fence that finish has to show."""
+class Execution(NamedTuple):
+    """The right to run a call once: the stored bytes, and the fence that finish has to show.
+
+    `preview_version` is the version that the preview gave, if people were asked and it gave one.
+    """
 
     approval_id: str
     fence: int
     args: bytes
     idempotency_key: str
     lease_until: int
+    preview_version: str = ""
 
 
 class Gate:
@@ -96,6 +106,7 @@ class Gate:
         self._require_visible: Callable[[Approval], Approval] = _accept_any_call
         self._owners: frozenset[str] = frozenset()
         self._fence: int | None = None
+        self._confirmed_version = ""
         self._masks_reports = False
         self._late = asyncio.Lock()
         self._grant_conditions: dict[tuple[str, str], Sequence[str]] = {}  # conditions of grants, by workspace and tool
@@ -122,14 +133,20 @@ class Gate:
         gate._fence = fence
         return gate
 
+    def with_confirmed_version(self, version: str) -> Gate:
+        """A gate for a call that its person confirmed: the version that the question showed holds, not that of now."""
+        gate = self._copy()
+        gate._confirmed_version = version
+        return gate
+
     def _copy(self) -> Gate:
         """A copy for each request, made before teams and pins are read: if they change later, it caches no verdict.
 
-        copy.copy takes several times as long.
+        So a copy of a copy keeps the epoch. copy.copy takes several times as long.
         """
         gate = Gate.__new__(Gate)
         gate.__dict__.update(self.__dict__)
-        gate.epoch = self.in_force.epoch
+        gate.epoch = self.epoch or self.in_force.epoch
         return gate
 
     async def check(
@@ -149,9 +166,10 @@ class Gate:
         call that its tool's preview knows to fail.
         """
         self._check_run(call)
-        if (active_freeze := await self.in_force.find_freeze(call)) is not None:
+        in_force = self.in_force
+        if in_force.needs_freeze_check(call) and (active_freeze := await in_force.find_freeze(call)) is not None:
             return await self._refuse_frozen(call, spec, active_freeze)
-        policy = self.in_force.epoch.policy  # not by the property, which takes longer
+        policy = in_force.epoch.policy  # not by the property, which takes longer
         if len(call.args) <= policy.max_inline_bytes:
             judgement = claims.judge(policy, call, spec, fill)
         else:
@@ -235,8 +253,16 @@ class Gate:
         """Start a call: one caller wins, the others get an error. A frozen or now denied call does not start."""
         work = partial(self._start, workspace, approval_id, runner, lease, spec_sha256)
         stored = await self.in_force.retry_if_outdated(approval_id, work)
-        approval, args = stored.approval, stored.payload.args or b"{}"
-        return Execution(approval.id, approval.lease.fence, args, approval.id, approval.lease.until or 0)
+        self.in_force.invalidate(approval_id)  # its judgement is of no further use
+        approval, payload = stored
+        return Execution(
+            approval.id,
+            approval.lease.fence,
+            payload.args or b"{}",
+            approval.id,
+            approval.lease.until or 0,
+            preview_version=payload.preview_version or "",
+        )
 
     async def _start(self, workspace: str, approval_id: str, runner: str, lease: int, spec_sha256: str) -> Stored:
         recheck = await self.in_force.recheck(workspace, approval_id)
@@ -439,9 +465,8 @@ class Gate:
             raise schema_error(schema_errors)
         if schema_errors and isinstance(verdict, Allow):
             verdict = claims.default_terms(policy, call, spec)  # arguments that do not fit are never allowed
-        proposal = (await self._make_proposal(policy, call, spec, verdict, approval_id, schema_errors))._replace(
-            effects=judgement.effects
-        )
+        checked = judgement if verdict is judgement.verdict else judgement._replace(verdict=verdict)
+        proposal = await self._make_proposal(policy, call, spec, checked, approval_id, schema_errors)
         match verdict:
             case Deny():
                 await self._store.deny(call.workspace, propose.deny(proposal, verdict).events, spec)
@@ -456,20 +481,28 @@ class Gate:
             case _:
                 assert_never(verdict)
 
-    async def preview(self, call: ToolCall, spec: ToolSpec) -> str:
+    async def preview(self, call: ToolCall, spec: ToolSpec) -> Preview:
         """Render the preview for a question to people. Raises CallWouldFail, on record, if there is nothing to ask."""
         try:
-            return await _run_preview(spec, call)
+            return self._check_confirmed(await _run_preview(spec, call))
         except CallWouldFail as error:
             raise await self._record_failing_call(call, spec, error) from None
         except Exception as error:  # noqa: BLE001  a failed look-up is no reason not to ask
-            return _missing_preview(error)
+            return Preview(_missing_preview(error), self._confirmed_version)
+
+    def _check_confirmed(self, preview: Preview) -> Preview:
+        """Raise CallWouldFail if the person confirmed another version of what this preview shows."""
+        if not self._confirmed_version:
+            return preview
+        if preview.version not in ("", self._confirmed_version):
+            raise CallWouldFail(CHANGED_SINCE_ASKED)
+        return replace(preview, version=self._confirmed_version)
 
     async def _record_failing_call(self, call: ToolCall, spec: ToolSpec, error: CallWouldFail) -> CallWouldFail:
         """Record a call that is refused before anybody is asked; return the error without secret arguments."""
         judgement = await self.judge(call, spec)
         policy, reason = self.in_force.policy, error.message[:MAX_MESSAGE]
-        proposal = await self._make_proposal(policy, call, spec, Deny(reason), "", ())
+        proposal = await self._make_proposal(policy, call, spec, judgement._replace(verdict=Deny(reason)), "", ())
         if spec.secret:
             reason = await asyncio.to_thread(mask_text, reason, call.args, proposal.shown.data)
         change = propose.deny_by_preview(proposal, judgement.verdict.rule, reason)
@@ -497,8 +530,9 @@ class Gate:
 
     async def _resolve_outcome(self, stored: Stored) -> Outcome:
         """The outcome by the clock; an overdue timer is fired as well."""
-        now = self._clock()
-        approval = self.in_force.defer_approval(stored.approval, now)
+        now, approval = self._clock(), stored.approval
+        if self.in_force.freezes:
+            approval = self.in_force.defer_approval(approval, now)
         dead = approval.status == "running" and self._is_dead(approval.lease.runner)
         if dead and execute.may_restart(approval, now):
             again = Proceed(stored.payload.args or b"{}", approval.id, approval.args_sha256)
@@ -528,7 +562,8 @@ class Gate:
         def step(moment: Moment, grants: ReadGrants) -> Change[Approval]:
             """Find a grant in the transaction: of two calls that race for the rest of it, one is asked about."""
             doubted = proposal.alarms or moment.is_clock_behind or proposal.call.pre_check.ask_reason
-            found = None if doubted else find_covering_grant(proposal, terms, judgement, grants(), held, moment)
+            usable = () if doubted else grants()
+            found = find_covering_grant(proposal, terms, judgement, usable, held, moment) if usable else None
             if found is None:
                 return propose.request_approval(proposal, terms, moment)
             return propose.allow_by_grant(proposal, terms, found, moment)
@@ -540,7 +575,7 @@ class Gate:
         policy: Policy,
         call: ToolCall,
         spec: ToolSpec,
-        verdict: Verdict,
+        judgement: Judgement,
         approval_id: str,
         schema_errors: tuple[Problem, ...],
     ) -> Proposal:
@@ -556,10 +591,10 @@ class Gate:
         if schema_errors:
             findings += schema_findings(schema_errors)
         chance = secrets.token_hex(26)
-        preview = ""
-        if spec.preview is not None and isinstance(verdict, Ask) and not schema_errors:
+        preview = NO_PREVIEW
+        if spec.preview is not None and isinstance(judgement.verdict, Ask) and not schema_errors:
             preview = await self.preview(call, spec)
-        words = (spec, call.args, shown, preview)
+        words = (spec, call.args, shown, preview.text)
         return Proposal(
             id=approval_id or uuid7(self._clock(), chance[:20]),
             nonce=chance[20:],
@@ -569,19 +604,22 @@ class Gate:
             sentence=sentence,
             alarms=tuple([finding.id for finding in findings if finding.level == "alarm"]) if findings else (),
             preview=stored_preview(*words) if is_small else await asyncio.to_thread(stored_preview, *words),
+            preview_version=preview.version,
+            confirmed_version=self._confirmed_version,
             policy_sha256=policy.sha256,
             shadows=policy.shadow_verdicts(call, spec)
             if len(call.args) <= policy.max_inline_bytes
             else await asyncio.to_thread(policy.shadow_verdicts, call, spec),
             has_caller_id=bool(approval_id),
             schema_errors=schema_errors,
+            effects=judgement.effects,
         )
 
 
 def _describe_call(call: ToolCall, spec: ToolSpec, key: bytes) -> tuple[RedactedArgs, tuple[Finding, ...], str]:
     """A call as people see it: redacted arguments, findings and a sentence."""
     shown = redact(call.args, spec, key)
-    return shown, call_findings(spec, shown.value, shown.secrets), call_sentence(spec, shown)
+    return shown, call_findings(spec, shown.value, shown.secrets, shown.data), call_sentence(spec, shown)
 
 
 class _ReportTooLate(Stale):
@@ -647,14 +685,16 @@ def _entry_text(entry: Entry) -> str:
 def uuid7(now: int, chance: str = "") -> str:
     """A UUIDv7: time-ordered, so that new rows are stored together; 74 random bits, so that it cannot be guessed."""
     stamp, tail = f"{now:012x}", chance or secrets.token_hex(10)
-    variant = "89ab"[int(tail[3], 16) & 3]
-    return f"{stamp[:8]}-{stamp[8:]}-7{tail[:3]}-{variant}{tail[4:7]}-{tail[7:19]}"
+    return f"{stamp[:8]}-{stamp[8:]}-7{tail[:3]}-{_UUID_VARIANT[tail[3]]}{tail[4:7]}-{tail[7:19]}"
+
+
+_UUID_VARIANT = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))  # the two highest bits are 10
 
 
 async def render_preview(spec: ToolSpec, call: ToolCall) -> str:
     """The tool's own preview of its effect; a preview that fails must not stop the question."""
     try:
-        return await _run_preview(spec, call)
+        return (await _run_preview(spec, call)).text
     except Exception as error:  # noqa: BLE001  of any kind: it is the tool's own code
         return _missing_preview(error)
 
@@ -666,11 +706,12 @@ def _missing_preview(error: Exception) -> str:
     return f"No preview: {type(error).__name__}."
 
 
-async def _run_preview(spec: ToolSpec, call: ToolCall) -> str:
+async def _run_preview(spec: ToolSpec, call: ToolCall) -> Preview:
     if spec.preview is None:
-        return ""
+        return NO_PREVIEW
     made = spec.preview(call.parsed_args)
-    return str(await made if inspect.isawaitable(made) else made)[:100_000]
+    shown = await made if inspect.isawaitable(made) else made
+    return Preview(str(shown)[:MAX_PREVIEW], shown.version if isinstance(shown, Preview) else "")
 
 
 ConditionResults = Mapping[str, bool]  # whether the conditions of grants hold for a call, by their text

@@ -215,15 +215,15 @@ class _ToolContexts:
         self._demo = demo
 
     def make(self, workspace: str, pack: str) -> ToolContext:
-        records = self._store.records(workspace)
+        items = self._store.tool_items(workspace)
         own = self._settings.for_workspace(workspace)
         settings = {key: value for key, value in own.tools.get(pack, {}).items() if key != OWN_PACK_KEY}
         has_access = all(settings.get(name) for name in PACK_SETTINGS.get(pack, ())[:1])  # the first one is required
         fake = self._demo.services.get(pack) if self._demo and not has_access else None
         if fake is not None:
-            return ToolContext(workspace, records, fake.settings, fake.make_transport(records))
+            return ToolContext(workspace, items, fake.settings, fake.make_transport(items))
         documents = self._store.documents(workspace) if own.documents else None
-        return ToolContext(workspace, records, settings, documents=documents)
+        return ToolContext(workspace, items, settings, documents=documents)
 
 
 class Models:

@@ -134,7 +134,10 @@ class ToolCallRunner:
         gate = self.services.gate.with_fence(self.leased_thread.fence)  # before the call is made with today's teams
         proposed = self._make_call(call, {**tool.defaults, **args})
         confirming = ConfirmationFlow(self.leased_thread, self.services, self.clock)
-        is_confirmed = await confirming.consume_confirmation(call, proposed, tool.spec)
+        confirmed_version = await confirming.consume_confirmation(call, proposed, tool.spec)
+        is_confirmed = confirmed_version is not None
+        if confirmed_version is not None:
+            gate = gate.with_confirmed_version(confirmed_version)
         if not is_confirmed and confirming.is_required(proposed, tool.spec) and not await self._is_known(call):
             await confirming.request(call, proposed, tool.spec)
             return
@@ -193,7 +196,8 @@ class ToolCallRunner:
         """Run the tool. It finishes even if the thread is stopped: the gate has its own lease."""
         reports = GateReports(self.services.gate, self._workspace, self.clock, self.lease)
         leases = RunningLeases(reports.renew, self.lease)
-        invocation = ToolInvocation(cast(Args, read_canonical(started.args)), started.idempotency_key)
+        args = cast(Args, read_canonical(started.args))
+        invocation = ToolInvocation(args, started.idempotency_key, started.preview_version)
         renewing = asyncio.create_task(leases.keep_renewed())
         try:
             with as_current(started):

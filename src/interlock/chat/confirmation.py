@@ -22,6 +22,10 @@ from interlock.core.policy.claims import judge
 from interlock.core.policy.policy import Ask
 from interlock.core.ports import Clock
 
+CONFIRMING = "confirming"  # status of a call whose result is the question
+PREVIEW_VERSION = (
+    "preview_version"  # in the body of that entry; not part of the confirmation, which older programs read
+)
 HOW_TO_CONFIRM = (
     "Tell the person what would happen and stop. Only if their next message is a plain yes, call this again with the "
     "same arguments and confirmed: true."
@@ -34,17 +38,27 @@ class ConfirmationFlow:
     services: ChatServices
     clock: Clock
 
-    async def consume_confirmation(self, call: PendingCall, proposed: ToolCall, spec: ToolSpec) -> bool:
-        """Use up the person's confirmation, if there is one for the same tool and arguments."""
+    async def consume_confirmation(self, call: PendingCall, proposed: ToolCall, spec: ToolSpec) -> str | None:
+        """Use up the person's yes to the same tool and arguments; return the version of the preview that they saw.
+
+        It is empty if the preview had none, and None if nobody said yes.
+        """
         if not self._applies(spec) or proposed.parsed_args.get(CONFIRMED) is not True:
-            return False
+            return None
         try:
             await self.leased_thread.use_confirmation(call.id, proposed.tool, _digest_unconfirmed(proposed))
         except Conflict:
             if self.leased_thread.lost.is_set():
                 raise
-            return False
-        return True
+            return None
+        return self._confirmed_version()
+
+    def _confirmed_version(self) -> str | None:
+        confirmation = self.leased_thread.thread.confirmation
+        bodies = (entry.body for entry in reversed(self.leased_thread.entries) if entry.kind == "resulted")
+        questions = (body for body in bodies if body.get("status") == CONFIRMING)
+        answered = (body for body in questions if confirmation is not None and body.get("call") == confirmation.call)
+        return next((str(body.get(PREVIEW_VERSION, "")) for body in answered), None)
 
     def is_required(self, proposed: ToolCall, spec: ToolSpec) -> bool:
         """Return whether the policy asks; what a rule allows or denies needs no confirmation."""
@@ -63,14 +77,15 @@ class ConfirmationFlow:
         result = {
             "requires_confirmation": True,
             "message": call_sentence(spec, shown),
-            "would": stored_preview(spec, proposed.args, shown, would),
+            "would": stored_preview(spec, proposed.args, shown, would.text),
             "how": HOW_TO_CONFIRM,
         }
         body = {
             "call": call.tool_request.id,
             "tool": spec.name,
-            "status": "confirming",
+            "status": CONFIRMING,
             "result": results.bound_result(result),
+            PREVIEW_VERSION: would.version,
         }
         await self.leased_thread.request_confirmation(
             confirmation, NewThreadEntry("resulted", f"agent:{self.leased_thread.thread.agent}", body)

@@ -18,6 +18,7 @@ from interlock.core.canonical import read_canonical
 from interlock.core.chat.transcript import PromptTool
 from interlock.core.errors import InvalidRequest, Misconfigured, ToolFailed
 from interlock.core.ports import DocumentIndex, ToolItemStore
+from interlock.core.preview import Preview
 from interlock.core.sentence import tool_title
 from interlock.runtime.functions import FunctionTool, stored_result
 from interlock.runtime.json_schema import validate
@@ -42,11 +43,13 @@ _preview_slots = threading.Semaphore(MAX_PREVIEW_THREADS)
 class ToolInvocation(NamedTuple):
     """One use of a tool: the approved arguments, and an idempotency key, the same for every retry of the call.
 
-    The key is empty for a read.
+    The key is empty for a read. `preview_version` is what the tool's own preview gave as the version of what it shows;
+    empty if people were not asked.
     """
 
     args: Args
     key: str
+    preview_version: str = ""
 
 
 RunTool = Callable[
@@ -88,7 +91,7 @@ class ToolContext:
     """
 
     workspace: str
-    records: ToolItemStore
+    items: ToolItemStore
     settings: Mapping[str, object] = field(default_factory=dict)
     transport: httpx2.AsyncBaseTransport | None = None
     documents: DocumentIndex | None = None
@@ -172,7 +175,7 @@ async def _call(function: Callable[[], Any], slots: threading.Semaphore | None =
         raise ToolFailed("The tool tried to end the program.") from None
 
 
-def _make_preview(spec: ToolSpec) -> Callable[[Args], Awaitable[str]] | None:
+def _make_preview(spec: ToolSpec) -> Callable[[Args], Awaitable[str | Preview]] | None:
     """The preview of a declared function, with a timeout: a call must not wait for it for ever.
 
     Past the bound of threads there is no preview, and people are asked without one.
@@ -181,10 +184,11 @@ def _make_preview(spec: ToolSpec) -> Callable[[Args], Awaitable[str]] | None:
     if preview is None:
         return None
 
-    async def shown(args: Args) -> str:
+    async def shown(args: Args) -> str | Preview:
         try:
             async with asyncio.timeout(PREVIEW_TIMEOUT):
-                return str(await _call(partial(preview, without_confirmed_argument(spec, args)), _preview_slots))
+                made = await _call(partial(preview, without_confirmed_argument(spec, args)), _preview_slots)
+                return made if isinstance(made, Preview) else str(made)
         except TooManyThreads:
             return f"No preview: {MAX_PREVIEW_THREADS} others have not ended yet."
         except TimeoutError:

@@ -510,24 +510,28 @@ class ToolItemTransaction(Protocol):
 
     now: int
 
-    def get(self, kind: str, record_id: str) -> ToolItem | None: ...
+    def get(self, kind: str, item_id: str) -> ToolItem | None: ...
     def list(self, kind: str) -> Sequence[ToolItem]: ...
-    def put(self, kind: str, record_id: str, body: Mapping[str, object]) -> None: ...
-    def delete(self, kind: str, record_id: str) -> None: ...
+    def put(self, kind: str, item_id: str, body: Mapping[str, object]) -> None: ...
+    def delete(self, kind: str, item_id: str) -> None: ...
 
 
 class ToolItemStore(Protocol):
     """The storage of tool packs in Interlock's own database, for one workspace."""
 
-    async def get(self, kind: str, record_id: str) -> ToolItem | None: ...
+    async def get(self, kind: str, item_id: str) -> ToolItem | None: ...
 
     async def list(self, kind: str) -> Sequence[ToolItem]:
         """Items by id, at most 10,000."""
 
-    async def change(self, key: str, step: Callable[[ToolItemTransaction], object]) -> object:
+    async def change(
+        self, key: str, step: Callable[[ToolItemTransaction], object], preview_version: str = ""
+    ) -> object:
         """Run one transaction and return the step's JSON result. A step that raises changes nothing.
 
         `key` is an idempotency key: a retry with the same one gets the first result, and nothing is changed.
+        `preview_version` is what `items_version` gave for the preview. If one of those items is different by now, or
+        the step changes another one of their kinds, ToolFailed is raised and nothing is changed.
         """
 
 

@@ -220,9 +220,9 @@ KEY_RESULTS: dict[str, KeyResult] = {
 }
 
 
-async def fill_content(records: ToolItemStore) -> bool:
-    """Add the content; return False if there are records already: made-up content must not mix with real content."""
-    return bool(await records.change("", _put))
+async def fill_content(items: ToolItemStore) -> bool:
+    """Add the content; return False if there are items already: made-up content must not mix with real content."""
+    return bool(await items.change("", _put))
 
 
 def _put(transaction: ToolItemTransaction) -> bool:
@@ -235,8 +235,8 @@ def _put(transaction: ToolItemTransaction) -> bool:
         (OBJECTIVE, objectives(transaction.now)),
         (KEY_RESULT, KEY_RESULTS),
     ):
-        for record_id, thing in things.items():
-            transaction.put(kind, record_id, thing)
+        for item_id, thing in things.items():
+            transaction.put(kind, item_id, thing)
     now = transaction.now
     views = [SiteView(path, count, now - days * DAY_MILLISECONDS) for path, (count, days) in VIEWS.items()]
     count_views(transaction, views)

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import httpx2
 
 from interlock.core.ports import ToolItemStore, ToolItemTransaction
-from interlock.demo.linear.resolvers import RecordSnapshot
+from interlock.demo.linear.resolvers import ItemSnapshot
 
 REPO, ISSUE, COMMENT, LABEL = "github_repo", "github_issue", "github_comment", "github_label"
 KINDS = (REPO, ISSUE, COMMENT, LABEL)
@@ -52,10 +52,10 @@ class GitHubRequest(NamedTuple):
 
 
 class FakeGitHub(httpx2.AsyncBaseTransport):
-    """Stores its data in `records`, in kinds that begin with `github_`."""
+    """Stores its data in `items`, in kinds that begin with `github_`."""
 
-    def __init__(self, records: ToolItemStore) -> None:
-        self._records = records
+    def __init__(self, items: ToolItemStore) -> None:
+        self._items = items
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         body = await request.aread()
@@ -78,9 +78,9 @@ class FakeGitHub(httpx2.AsyncBaseTransport):
 
     async def _run(self, method: str, operation: Operation, request: GitHubRequest) -> Response:
         if method == "GET":
-            snapshot = RecordSnapshot({kind: await self._records.list(kind) for kind in KINDS})
+            snapshot = ItemSnapshot({kind: await self._items.list(kind) for kind in KINDS})
             return operation(snapshot, request)
-        made = await self._records.change("", lambda transaction: list(operation(transaction, request)))
+        made = await self._items.change("", lambda transaction: list(operation(transaction, request)))
         return cast(Response, tuple(cast(list[object], made)))
 
 
@@ -148,7 +148,7 @@ def _get_pull(transaction: ToolItemTransaction, request: GitHubRequest) -> Respo
 
 def _list_labels(transaction: ToolItemTransaction, request: GitHubRequest) -> Response:
     _find_repo(transaction, request)
-    return 200, _page([dict(record.body) for record in transaction.list(LABEL)], request)
+    return 200, _page([dict(item.body) for item in transaction.list(LABEL)], request)
 
 
 def _check_assignee(transaction: ToolItemTransaction, request: GitHubRequest) -> Response:
@@ -169,7 +169,7 @@ def _search(transaction: ToolItemTransaction, request: GitHubRequest) -> Respons
         raise GitHubRefusal(422, "Validation Failed", {"code": "custom", "message": message})
     found = [
         {**_issue_json(transaction, issue), "score": 1.0}
-        for issue in (dict(record.body) for record in transaction.list(ISSUE))
+        for issue in (dict(item.body) for item in transaction.list(ISSUE))
         if all(word in f"{issue['title']} {issue['body']}".casefold() for word in words)
         and all(QUALIFIERS[name](issue, value.casefold()) for name, _, value in qualifiers)
     ]
@@ -287,27 +287,27 @@ OPERATIONS: tuple[tuple[str, re.Pattern[str], Operation], ...] = tuple(
 )
 
 
-# Records
+# Items
 
 
 def _find_repo(transaction: ToolItemTransaction, request: GitHubRequest) -> Json:
     """Documented: names are not case-sensitive."""
-    record = transaction.get(REPO, f"{request.path['owner']}/{request.path['repo']}".lower())
-    if record is None:
+    item = transaction.get(REPO, f"{request.path['owner']}/{request.path['repo']}".lower())
+    if item is None:
         raise GitHubRefusal(404, "Not Found")
-    return dict(record.body)
+    return dict(item.body)
 
 
 def _issues(transaction: ToolItemTransaction, request: GitHubRequest) -> list[Json]:
     name = _find_repo(transaction, request)["name"]
-    return [dict(record.body) for record in transaction.list(ISSUE) if record.body["repo"] == name]
+    return [dict(item.body) for item in transaction.list(ISSUE) if item.body["repo"] == name]
 
 
 def _find_issue(transaction: ToolItemTransaction, request: GitHubRequest) -> Json:
-    record = transaction.get(ISSUE, _issue_id(_find_repo(transaction, request)["name"], request.number))
-    if record is None:
+    item = transaction.get(ISSUE, _issue_id(_find_repo(transaction, request)["name"], request.number))
+    if item is None:
         raise GitHubRefusal(404, "Not Found")
-    return dict(record.body)
+    return dict(item.body)
 
 
 def _find_pull(transaction: ToolItemTransaction, request: GitHubRequest) -> Json:
@@ -319,9 +319,9 @@ def _find_pull(transaction: ToolItemTransaction, request: GitHubRequest) -> Json
 
 def _comments(transaction: ToolItemTransaction, issue: Json) -> list[Json]:
     mine: list[Json] = [
-        dict(record.body)
-        for record in transaction.list(COMMENT)
-        if (record.body["repo"], record.body["issue"]) == (issue["repo"], issue["number"])
+        dict(item.body)
+        for item in transaction.list(COMMENT)
+        if (item.body["repo"], item.body["issue"]) == (issue["repo"], issue["number"])
     ]
     return [_comment_json(comment) for comment in sorted(mine, key=lambda comment: comment["id"])]
 
@@ -361,9 +361,9 @@ def _put_comment(transaction: ToolItemTransaction, issue: Json, author: str, bod
 
 def _make_label(transaction: ToolItemTransaction, name: object) -> str:
     """Return the label as the repository writes it; it is added if there is none of this name."""
-    for record in transaction.list(LABEL):
-        if str(record.body["name"]).casefold() == str(name).casefold():
-            return str(record.body["name"])
+    for item in transaction.list(LABEL):
+        if str(item.body["name"]).casefold() == str(name).casefold():
+            return str(item.body["name"])
     transaction.put(LABEL, str(name).casefold(), {"name": str(name), "description": None})
     return str(name)
 
@@ -431,11 +431,11 @@ def _format_time(milliseconds: int) -> str:
 # Content: the repository of the team whose issues are in the demo's Linear
 
 
-async def fill_github(records: ToolItemStore) -> bool:
+async def fill_github(items: ToolItemStore) -> bool:
     """Add the demo's repository once; return False if there is one already."""
-    if await records.list(REPO):
+    if await items.list(REPO):
         return False
-    return bool(await records.change("", _put_all))
+    return bool(await items.change("", _put_all))
 
 
 def _put_all(transaction: ToolItemTransaction) -> bool:

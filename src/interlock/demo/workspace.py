@@ -50,10 +50,10 @@ CALLS: tuple[tuple[ToolSpec, dict[str, object]], ...] = (
 
 async def fill_demo(store: SqlStore, workspaces: Workspaces) -> bool:
     """Fill the workspace; return False if there are calls already: made-up ones must not mix with real ones."""
-    records = store.records(DEFAULT_WORKSPACE)
-    await fill_content(records)
-    await fill_linear(records)
-    await fill_github(records)
+    items = store.tool_items(DEFAULT_WORKSPACE)
+    await fill_content(items)
+    await fill_linear(items)
+    await fill_github(items)
     if (await store.stats(DEFAULT_WORKSPACE)).by_status:
         return False
     if await store.policy(DEFAULT_WORKSPACE) is None:

@@ -23,7 +23,7 @@ ReportProgress = Callable[[int, int], object]  # progress so far, and its end
 
 @dataclass(frozen=True, slots=True)
 class RehearsalResult:
-    """The report, and what it leaves out: calls with erased arguments, allowed reads, and `left_out` ones."""
+    """The report, and what it leaves out: calls without stored arguments, allowed reads, and `left_out` ones."""
 
     report: RehearsalReport
     erased: int

@@ -167,5 +167,5 @@ class Backend(RunBackend, CallBackend, RecordBackend, PauseBackend, Protocol):
     def background_tasks(self, stop: asyncio.Event) -> Sequence[Coroutine[Any, Any, None]]:
         """Background tasks to run while the program lives."""
 
-    def records(self) -> ToolItemStore | None:
+    def tool_items(self) -> ToolItemStore | None:
         """Storage for a program's own items; None if the backend has none."""

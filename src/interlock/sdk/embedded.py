@@ -91,8 +91,8 @@ class EmbeddedBackend:
     async def call_id_key(self) -> bytes:
         return await self._services.store.secret_key(self._program.workspace)
 
-    def records(self) -> ToolItemStore:
-        return self._services.store.records(self._program.workspace)
+    def tool_items(self) -> ToolItemStore:
+        return self._services.store.tool_items(self._program.workspace)
 
     async def check(self, call: ToolCall, spec: ToolSpec) -> Outcome:
         try:

@@ -81,7 +81,7 @@ class RemoteBackend:
     async def call_id_key(self) -> bytes:
         return self._call_id_key
 
-    def records(self) -> None:
+    def tool_items(self) -> None:
         """None: a server stores no items for its agents."""
 
     async def check(self, call: ToolCall, spec: ToolSpec) -> Outcome:

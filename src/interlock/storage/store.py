@@ -61,9 +61,9 @@ from interlock.storage.tables.freezes import SqlFreezes
 from interlock.storage.tables.history import Statistics
 from interlock.storage.tables.idempotency import IdempotencyStore
 from interlock.storage.tables.pauses import SqlPauses
-from interlock.storage.tables.records import SqlDocuments, SqlToolItemStore
 from interlock.storage.tables.search import ApprovalSearch
 from interlock.storage.tables.threads import SqlThreads
+from interlock.storage.tables.tool_items import SqlDocuments, SqlToolItemStore
 from interlock.storage.tables.verification import SqlAuditReader
 
 ENTRIES_PER_READ = 500  # ledger rows in one read: larger pages do not stay in the processor's cache
@@ -437,7 +437,7 @@ class SqlStore:
     async def put_user(self, workspace: str, user: User, author: str) -> User:
         return cast(User, await self._database.write(approvals.put_user(workspace, user, author)))
 
-    def records(self, workspace: str) -> SqlToolItemStore:
+    def tool_items(self, workspace: str) -> SqlToolItemStore:
         return SqlToolItemStore(self._database, workspace)
 
     def documents(self, workspace: str) -> SqlDocuments:
@@ -475,7 +475,7 @@ class SqlStore:
             after = found[-1][0]
 
     async def count_recorded_calls(self, workspace: str, since: int = 0) -> tuple[int, int]:
-        """Count the calls that can be judged again, and those that cannot because their arguments were erased."""
+        """Count the calls that can be judged again, and those that cannot because their arguments are not stored."""
         every, kept = (await self._database.fetch("count_recorded", workspace, since))[0]
         return int(kept), int(every) - int(kept)
 

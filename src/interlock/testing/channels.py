@@ -192,7 +192,7 @@ class ChannelContract:
             ref = await channel.send(trial.notification(approval_view=about, id="hostile.1"))
             await channel.update(trial.notification("remind", approval_view=about, id="hostile.2"), ref)
             ended = make_view(hostile, sentence=HOSTILE, status="rejected")
-            rejected = replace(ended.approval, decision=replace(_decided(ended), reason=HOSTILE))
+            rejected = replace(ended.approval, decision=_decided(ended)._replace(reason=HOSTILE))
             ended = replace(ended, approval=rejected, result=escape_invisible(HOSTILE))
             await channel.update(trial.notification("ended", approval_view=ended, id="hostile.3"), ref)
             assert list(service.refusals()) == []

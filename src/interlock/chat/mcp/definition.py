@@ -174,10 +174,10 @@ def _about(server: str, tool: types.Tool) -> str:
 
 
 class StoredDefinitionHistory:
-    """The history of definitions across restarts; without `records`, over a server, it lasts while the gate runs."""
+    """The history of definitions across restarts; without `items`, over a server, it lasts while the gate runs."""
 
-    def __init__(self, records: ToolItemStore | None = None) -> None:
-        self._records = records
+    def __init__(self, items: ToolItemStore | None = None) -> None:
+        self._items = items
         self._definitions = DefinitionHistory()
 
     async def effective_spec(self, spec: ToolSpec) -> ToolSpec:
@@ -197,7 +197,7 @@ class StoredDefinitionHistory:
 
     async def _load_or_store(self, spec: ToolSpec, *, accept: bool = False) -> Sequence[str]:
         tool, definition = tool_identity(spec)
-        if self._records is None:
+        if self._items is None:
             return [definition]
 
         def step(transaction: ToolItemTransaction) -> object:
@@ -208,4 +208,4 @@ class StoredDefinitionHistory:
                 transaction.put(KIND, tool, {"definitions": known})
             return known
 
-        return cast(Sequence[str], await self._records.change("", step))
+        return cast(Sequence[str], await self._items.change("", step))

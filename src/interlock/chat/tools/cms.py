@@ -1,7 +1,7 @@
 """CMS tool pack: posts, images, pages and their sections, stored in Interlock's own database.
 
 What a site shows is public at once and cannot be taken back, so publishing counts as destructive: its card is high
-risk. Views are counted in records of their own, so that a visitor does not change what an editor is editing.
+risk. Views are counted in items of their own, so that a visitor does not change what an editor is editing.
 
 It is long because each tool is a definition, a sentence, a change and a preview, and they are read together.
 """
@@ -14,14 +14,15 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Literal, NamedTuple, TypedDict, cast, get_args
 
-from interlock.chat.record_tools import (
+from interlock.chat.item_tools import (
     find_in_transaction,
-    find_record,
-    missing_record,
+    find_item,
+    item_diff,
+    missing_item,
     new_id,
     quote_names,
     read_tool,
-    record_diff,
+    show_items,
     text_argument,
     text_arguments,
     write_tool,
@@ -30,6 +31,7 @@ from interlock.chat.tool import CONFIRMED_SCHEMA, Tool, ToolContext, object_sche
 from interlock.core.call import Args, ToolSpec
 from interlock.core.errors import CallWouldFail, InvalidRequest, ToolFailed
 from interlock.core.ports import ToolItem, ToolItemStore, ToolItemTransaction
+from interlock.core.preview import Preview
 from interlock.presenters.text import pluralize
 from interlock.runtime.durations import optional_rfc3339, parse_time
 from interlock.runtime.offload import offload
@@ -107,7 +109,7 @@ def read_tools(context: ToolContext) -> Sequence[Tool]:
     one = object_schema("slug", slug=SLUG)
     some = object_schema(status=STATUS, not_viewed_since=SINCE)
     unused = "`not_viewed_since` lists only those that are older than that date and that nobody has viewed since."
-    add = partial(read_tool, context.records)
+    add = partial(read_tool, context.items)
     return (
         add(POSTS, f"Lists the posts with status and views. {unused}", _list_posts, some),
         add("cms_read_post", "Reads one post.", _read_post, one),
@@ -118,7 +120,7 @@ def read_tools(context: ToolContext) -> Sequence[Tool]:
 
 
 def write_tools(context: ToolContext) -> Sequence[Tool]:
-    add = partial(write_tool, context.records, KINDS)
+    add = partial(write_tool, context.items, KINDS)
     return (
         *_post_tools(add),
         *_new_page_tools(add),
@@ -297,22 +299,22 @@ def _describe_changes(args: Args) -> str:
 # Reads
 
 
-async def _list_posts(records: ToolItemStore, args: Args) -> object:
-    return {"posts": await _list_lines(records, POST, args, post_line)}
+async def _list_posts(items: ToolItemStore, args: Args) -> object:
+    return {"posts": await _list_lines(items, POST, args, post_line)}
 
 
-async def _list_pages(records: ToolItemStore, args: Args) -> object:
-    return {"pages": await _list_lines(records, PAGE, args, page_line)}
+async def _list_pages(items: ToolItemStore, args: Args) -> object:
+    return {"pages": await _list_lines(items, PAGE, args, page_line)}
 
 
-async def _list_lines(records: ToolItemStore, kind: str, args: Args, line: ContentLine) -> list[Mapping[str, object]]:
-    views, status = await list_views(records, kind), args.get("status")
+async def _list_lines(items: ToolItemStore, kind: str, args: Args, line: ContentLine) -> list[Mapping[str, object]]:
+    views, status = await list_views(items, kind), args.get("status")
     limit = _parse_date(args["not_viewed_since"]) if args.get("not_viewed_since") else None
-    found = [(record, views.get(record.id, NO_VIEWS)) for record in await records.list(kind)]
+    found = [(item, views.get(item.id, NO_VIEWS)) for item in await items.list(kind)]
     return [
-        {**line(record), **views_json(seen)}
-        for record, seen in found
-        if (limit is None or is_unused(record, seen, limit)) and status in (None, item_status(record))
+        {**line(item), **views_json(seen)}
+        for item, seen in found
+        if (limit is None or is_unused(item, seen, limit)) and status in (None, item_status(item))
     ]
 
 
@@ -323,27 +325,25 @@ def _parse_date(date: object) -> int:
         raise ToolFailed(f"There is no date {date!r}. Write it as 2026-08-01.") from None
 
 
-def is_unused(record: ToolItem, seen: CmsViews, since: int) -> bool:
+def is_unused(item: ToolItem, seen: CmsViews, since: int) -> bool:
     """Whether nobody viewed it since then. One without views that was changed since may just be new."""
-    return (record.at if seen.last_viewed_at is None else seen.last_viewed_at) < since
+    return (item.at if seen.last_viewed_at is None else seen.last_viewed_at) < since
 
 
-async def _read_post(records: ToolItemStore, args: Args) -> object:
-    record = await find_record(records, POST, text_argument(args, "slug"), POSTS)
-    return {"slug": record.id, **record.body, **views_json(await read_views(records, POST, record.id))}
+async def _read_post(items: ToolItemStore, args: Args) -> object:
+    item = await find_item(items, POST, text_argument(args, "slug"), POSTS)
+    return {"slug": item.id, **item.body, **views_json(await read_views(items, POST, item.id))}
 
 
-async def _read_page(records: ToolItemStore, args: Args) -> object:
-    record = await find_record(records, PAGE, text_argument(args, "slug"), PAGES)
-    return {"slug": record.id, **read_page(record), **views_json(await read_views(records, PAGE, record.id))}
+async def _read_page(items: ToolItemStore, args: Args) -> object:
+    item = await find_item(items, PAGE, text_argument(args, "slug"), PAGES)
+    return {"slug": item.id, **read_page(item), **views_json(await read_views(items, PAGE, item.id))}
 
 
-async def _list_images(records: ToolItemStore, _: Args) -> object:
-    links = await find_links(records)
-    images = [(record, read_image(record)) for record in await records.list(IMAGE)]
-    return {
-        "images": [{"id": record.id, **image, "used_in": links.get(image_path(image), [])} for record, image in images]
-    }
+async def _list_images(items: ToolItemStore, _: Args) -> object:
+    links = await find_links(items)
+    images = [(item, read_image(item)) for item in await items.list(IMAGE)]
+    return {"images": [{"id": item.id, **image, "used_in": links.get(image_path(image), [])} for item, image in images]}
 
 
 # Writes
@@ -360,10 +360,10 @@ def _new_post(args: Args) -> CmsPost:
 
 
 def _update_post(transaction: ToolItemTransaction, args: Args) -> object:
-    record = find_in_transaction(transaction, POST, text_argument(args, "slug"), POSTS)
-    new = _with_changes(record.body, args, "title", "body")
-    transaction.put(POST, record.id, new)
-    return {"slug": record.id, **new}
+    item = find_in_transaction(transaction, POST, text_argument(args, "slug"), POSTS)
+    new = _with_changes(item.body, args, "title", "body")
+    transaction.put(POST, item.id, new)
+    return {"slug": item.id, **new}
 
 
 def _create_page(transaction: ToolItemTransaction, args: Args) -> object:
@@ -377,19 +377,19 @@ def _new_page(args: Args) -> CmsPage:
 
 
 def _update_page(transaction: ToolItemTransaction, args: Args) -> object:
-    record = find_in_transaction(transaction, PAGE, text_argument(args, "slug"), PAGES)
-    transaction.put(PAGE, record.id, _with_changes(read_page(record), args, "title"))
-    return {"slug": record.id, "title": args["title"], "before": record.body["title"]}
+    item = find_in_transaction(transaction, PAGE, text_argument(args, "slug"), PAGES)
+    transaction.put(PAGE, item.id, _with_changes(read_page(item), args, "title"))
+    return {"slug": item.id, "title": args["title"], "before": item.body["title"]}
 
 
-def _check_free(transaction: ToolItemTransaction, kind: str, record_id: str) -> str:
-    if transaction.get(kind, record_id) is not None:
-        raise _taken(kind, record_id)
-    return record_id
+def _check_free(transaction: ToolItemTransaction, kind: str, item_id: str) -> str:
+    if transaction.get(kind, item_id) is not None:
+        raise _taken(kind, item_id)
+    return item_id
 
 
-def _taken(kind: str, record_id: str) -> CallWouldFail:
-    return CallWouldFail(f"There is already a {kind} {record_id!r}. Choose another slug, or use cms_update_{kind}.")
+def _taken(kind: str, item_id: str) -> CallWouldFail:
+    return CallWouldFail(f"There is already a {kind} {item_id!r}. Choose another slug, or use cms_update_{kind}.")
 
 
 def _with_changes(body: Mapping[str, object], args: Args, *names: str) -> dict[str, object]:
@@ -409,32 +409,32 @@ def _move_section(transaction: ToolItemTransaction, args: Args) -> object:
 
 
 def _put_sections(transaction: ToolItemTransaction, args: Args, change: ChangeSections) -> object:
-    record = find_in_transaction(transaction, PAGE, text_argument(args, "page"), PAGES)
-    page = change(record, args)
-    transaction.put(PAGE, record.id, page)
-    return {"page": record.id, "title": page["title"], "sections": [section["id"] for section in page["sections"]]}
+    item = find_in_transaction(transaction, PAGE, text_argument(args, "page"), PAGES)
+    page = change(item, args)
+    transaction.put(PAGE, item.id, page)
+    return {"page": item.id, "title": page["title"], "sections": [section["id"] for section in page["sections"]]}
 
 
-def _with_new_section(record: ToolItem, args: Args) -> CmsPage:
-    page, section_id = read_page(record), text_argument(args, "section")
+def _with_new_section(item: ToolItem, args: Args) -> CmsPage:
+    page, section_id = read_page(item), text_argument(args, "section")
     if any(section["id"] == section_id for section in page["sections"]):
-        raise CallWouldFail(f"Page {record.id!r} already has a section {section_id!r}. Use cms_update_section.")
+        raise CallWouldFail(f"Page {item.id!r} already has a section {section_id!r}. Use cms_update_section.")
     if len(page["sections"]) >= MAX_SECTIONS:
-        raise CallWouldFail(f"Page {record.id!r} has {MAX_SECTIONS} sections already, which is the limit.")
+        raise CallWouldFail(f"Page {item.id!r} has {MAX_SECTIONS} sections already, which is the limit.")
     new = CmsSection(id=section_id, heading=text_argument(args, "heading"), body=text_argument(args, "body"))
     return _with_section_at(page, new, cast(int, args.get("position") or MAX_SECTIONS))
 
 
-def _with_changed_section(record: ToolItem, args: Args) -> CmsPage:
-    [old] = _sections(record, [text_argument(args, "section")])
+def _with_changed_section(item: ToolItem, args: Args) -> CmsPage:
+    [old] = _sections(item, [text_argument(args, "section")])
     new = cast(CmsSection, _with_changes(old, args, "heading", "body"))
-    page = read_page(record)
+    page = read_page(item)
     return {**page, "sections": [new if section is old else section for section in page["sections"]]}
 
 
-def _with_moved_section(record: ToolItem, args: Args) -> CmsPage:
-    [moved] = _sections(record, [text_argument(args, "section")])
-    page = read_page(record)
+def _with_moved_section(item: ToolItem, args: Args) -> CmsPage:
+    [moved] = _sections(item, [text_argument(args, "section")])
+    page = read_page(item)
     others: list[CmsSection] = [section for section in page["sections"] if section is not moved]
     return _with_section_at({**page, "sections": others}, moved, cast(int, args["position"]))
 
@@ -445,13 +445,13 @@ def _with_section_at(page: CmsPage, section: CmsSection, position: int) -> CmsPa
 
 
 def _set_status(kind: str, status: str, transaction: ToolItemTransaction, args: Args) -> object:
-    record = find_in_transaction(transaction, kind, text_argument(args, "slug"), LIST_TOOLS[kind])
-    transaction.put(kind, record.id, _with_status(record, kind, status))
-    return {"slug": record.id, "title": record.body["title"], "status": status, "before": item_status(record)}
+    item = find_in_transaction(transaction, kind, text_argument(args, "slug"), LIST_TOOLS[kind])
+    transaction.put(kind, item.id, _with_status(item, kind, status))
+    return {"slug": item.id, "title": item.body["title"], "status": status, "before": item_status(item)}
 
 
-def _with_status(record: ToolItem, kind: str, status: str) -> Mapping[str, object]:
-    return {**(read_page(record) if kind == PAGE else record.body), "status": status}
+def _with_status(item: ToolItem, kind: str, status: str) -> Mapping[str, object]:
+    return {**(read_page(item) if kind == PAGE else item.body), "status": status}
 
 
 def _create_image(transaction: ToolItemTransaction, args: Args) -> object:
@@ -465,34 +465,34 @@ def _new_image(args: Args) -> CmsImage:
 
 
 def _update_image(transaction: ToolItemTransaction, args: Args) -> object:
-    record = find_in_transaction(transaction, IMAGE, text_argument(args, "id"), IMAGES)
-    new = _with_changes(read_image(record), args, "alt", "url")
-    transaction.put(IMAGE, record.id, new)
-    return {"id": record.id, **new}
+    item = find_in_transaction(transaction, IMAGE, text_argument(args, "id"), IMAGES)
+    new = _with_changes(read_image(item), args, "alt", "url")
+    transaction.put(IMAGE, item.id, new)
+    return {"id": item.id, **new}
 
 
 def _delete_post(transaction: ToolItemTransaction, args: Args) -> object:
-    record = find_in_transaction(transaction, POST, text_argument(args, "slug"), POSTS)
-    delete_content(transaction, POST, record.id)
-    return {**post_line(record), "status": "deleted"}
+    item = find_in_transaction(transaction, POST, text_argument(args, "slug"), POSTS)
+    delete_content(transaction, POST, item.id)
+    return {**post_line(item), "status": "deleted"}
 
 
 def _delete_image(transaction: ToolItemTransaction, args: Args) -> object:
-    record = find_in_transaction(transaction, IMAGE, text_argument(args, "id"), IMAGES)
-    delete_content(transaction, IMAGE, record.id)
-    return {"id": record.id, "name": record.body["name"], "status": "deleted"}
+    item = find_in_transaction(transaction, IMAGE, text_argument(args, "id"), IMAGES)
+    delete_content(transaction, IMAGE, item.id)
+    return {"id": item.id, "name": item.body["name"], "status": "deleted"}
 
 
 def _delete_page(transaction: ToolItemTransaction, args: Args) -> object:
-    record = find_in_transaction(transaction, PAGE, text_argument(args, "slug"), PAGES)
-    delete_content(transaction, PAGE, record.id)
-    return {**page_line(record), "status": "deleted"}
+    item = find_in_transaction(transaction, PAGE, text_argument(args, "slug"), PAGES)
+    delete_content(transaction, PAGE, item.id)
+    return {**page_line(item), "status": "deleted"}
 
 
-def delete_content(transaction: ToolItemTransaction, kind: str, record_id: str) -> None:
+def delete_content(transaction: ToolItemTransaction, kind: str, item_id: str) -> None:
     """Delete an item and its views."""
-    transaction.delete(kind, record_id)
-    transaction.delete(_views_kind(kind), record_id)
+    transaction.delete(kind, item_id)
+    transaction.delete(_views_kind(kind), item_id)
 
 
 def _delete_pages(transaction: ToolItemTransaction, args: Args) -> object:
@@ -508,124 +508,130 @@ def _delete_sections(transaction: ToolItemTransaction, args: Args) -> object:
 
 
 def _remove_sections(transaction: ToolItemTransaction, args: Args, ids: Sequence[str]) -> object:
-    record = find_in_transaction(transaction, PAGE, text_argument(args, "page"), PAGES)
-    gone = _sections(record, ids)
-    page = read_page(record)
+    item = find_in_transaction(transaction, PAGE, text_argument(args, "page"), PAGES)
+    gone = _sections(item, ids)
+    page = read_page(item)
     left = [section for section in page["sections"] if section["id"] not in ids]
-    transaction.put(PAGE, record.id, {**page, "sections": left})
+    transaction.put(PAGE, item.id, {**page, "sections": left})
     deleted = [{"id": section["id"], "heading": section["heading"]} for section in gone]
-    return {"page": record.id, "title": page["title"], "deleted": deleted, "sections": len(left)}
+    return {"page": item.id, "title": page["title"], "deleted": deleted, "sections": len(left)}
 
 
 # Previews
 
 
-async def _show_new_post(records: ToolItemStore, args: Args) -> str:
-    return await _show_new(records, POST, args, _new_post(args))
+async def _show_new_post(items: ToolItemStore, args: Args) -> str:
+    return await _show_new(items, POST, args, _new_post(args))
 
 
-async def _show_new_page(records: ToolItemStore, args: Args) -> str:
-    return await _show_new(records, PAGE, args, _new_page(args))
+async def _show_new_page(items: ToolItemStore, args: Args) -> str:
+    return await _show_new(items, PAGE, args, _new_page(args))
 
 
-async def _show_new(records: ToolItemStore, kind: str, args: Args, body: Mapping[str, object]) -> str:
-    if await records.get(kind, text_argument(args, "slug")) is not None:
+async def _show_new(items: ToolItemStore, kind: str, args: Args, body: Mapping[str, object]) -> str:
+    if await items.get(kind, text_argument(args, "slug")) is not None:
         raise _taken(kind, text_argument(args, "slug"))
-    return record_diff({}, body)
+    return item_diff({}, body)
 
 
 async def _show_new_image(_: ToolItemStore, args: Args) -> str:
-    return record_diff({}, _new_image(args))
+    return item_diff({}, _new_image(args))
 
 
-async def _show_post_update(records: ToolItemStore, args: Args) -> str:
-    record = await find_record(records, POST, text_argument(args, "slug"), POSTS)
-    return _visible_at_once(record, record_diff(record.body, _with_changes(record.body, args, "title", "body")))
+async def _show_post_update(items: ToolItemStore, args: Args) -> Preview:
+    item = await find_item(items, POST, text_argument(args, "slug"), POSTS)
+    return await _show_change(POST, item, item.body, _with_changes(item.body, args, "title", "body"))
 
 
-async def _show_page_update(records: ToolItemStore, args: Args) -> str:
-    record = await find_record(records, PAGE, text_argument(args, "slug"), PAGES)
-    page = read_page(record)
-    return _visible_at_once(record, record_diff(page, _with_changes(page, args, "title")))
+async def _show_page_update(items: ToolItemStore, args: Args) -> Preview:
+    item = await find_item(items, PAGE, text_argument(args, "slug"), PAGES)
+    page = read_page(item)
+    return await _show_change(PAGE, item, page, _with_changes(page, args, "title"))
 
 
-async def _show_image_update(records: ToolItemStore, args: Args) -> str:
-    image = read_image(await find_record(records, IMAGE, text_argument(args, "id"), IMAGES))
-    return record_diff(image, _with_changes(image, args, "alt", "url"))
+async def _show_image_update(items: ToolItemStore, args: Args) -> Preview:
+    item = await find_item(items, IMAGE, text_argument(args, "id"), IMAGES)
+    image = read_image(item)
+    return await show_items(item_diff(image, _with_changes(image, args, "alt", "url")), {IMAGE: [item]})
 
 
-async def _show_new_section(records: ToolItemStore, args: Args) -> str:
-    return await _show_sections_change(records, args, _with_new_section)
+async def _show_new_section(items: ToolItemStore, args: Args) -> Preview:
+    return await _show_sections_change(items, args, _with_new_section)
 
 
-async def _show_section_update(records: ToolItemStore, args: Args) -> str:
-    return await _show_sections_change(records, args, _with_changed_section)
+async def _show_section_update(items: ToolItemStore, args: Args) -> Preview:
+    return await _show_sections_change(items, args, _with_changed_section)
 
 
-async def _show_section_move(records: ToolItemStore, args: Args) -> str:
-    return await _show_sections_change(records, args, _with_moved_section)
+async def _show_section_move(items: ToolItemStore, args: Args) -> Preview:
+    return await _show_sections_change(items, args, _with_moved_section)
 
 
-async def _show_sections_change(records: ToolItemStore, args: Args, change: ChangeSections) -> str:
-    record = await find_record(records, PAGE, text_argument(args, "page"), PAGES)
-    return _visible_at_once(record, record_diff(read_page(record), change(record, args)))
+async def _show_sections_change(items: ToolItemStore, args: Args, change: ChangeSections) -> Preview:
+    item = await find_item(items, PAGE, text_argument(args, "page"), PAGES)
+    return await _show_change(PAGE, item, read_page(item), change(item, args))
 
 
-def _visible_at_once(record: ToolItem, diff: str) -> str:
-    """Say that a change of what is published needs no publishing."""
-    return f"It is published: visitors see the change at once.\n{diff}" if item_status(record) == "published" else diff
+async def _show_change(kind: str, item: ToolItem, old: Mapping[str, object], new: Mapping[str, object]) -> Preview:
+    """Show a diff, and say that a change of what is published needs no publishing."""
+    seen = "It is published: visitors see the change at once.\n" if item_status(item) == "published" else ""
+    return await show_items(f"{seen}{item_diff(old, new)}", {kind: [item]})
 
 
-async def _show_status(kind: str, status: str, records: ToolItemStore, args: Args) -> str:
-    record = await find_record(records, kind, text_argument(args, "slug"), LIST_TOOLS[kind])
-    line = post_line(record) if kind == POST else page_line(record)
-    return record_diff(line, {**line, "status": status})
+async def _show_status(kind: str, status: str, items: ToolItemStore, args: Args) -> Preview:
+    item = await find_item(items, kind, text_argument(args, "slug"), LIST_TOOLS[kind])
+    line = post_line(item) if kind == POST else page_line(item)
+    return await show_items(item_diff(line, {**line, "status": status}), {kind: [item]})
 
 
-async def _show_post(records: ToolItemStore, args: Args) -> str:
-    record = await find_record(records, POST, text_argument(args, "slug"), POSTS)
-    post = cast(CmsPost, record.body)
-    what = f"Post {record.id!r}, titled {post['title']!r}, {post['status']}, {_word_count(post['body'])}."
-    views, links = _views_text(await read_views(records, POST, record.id)), await find_links(records)
-    return f"{what}\n{views}\n{_inbound_links_text(links, item_path(POST, record.id), _record_label(POST, record))}"
+async def _show_post(items: ToolItemStore, args: Args) -> Preview:
+    item = await find_item(items, POST, text_argument(args, "slug"), POSTS)
+    post = cast(CmsPost, item.body)
+    what = f"Post {item.id!r}, titled {post['title']!r}, {post['status']}, {_word_count(post['body'])}."
+    views, links = _views_text(await read_views(items, POST, item.id)), await find_links(items)
+    linked = _inbound_links_text(links, item_path(POST, item.id), _item_label(POST, item))
+    return await show_items(f"{what}\n{views}\n{linked}", {POST: [item]})
 
 
-async def _show_image(records: ToolItemStore, args: Args) -> str:
-    record = await find_record(records, IMAGE, text_argument(args, "id"), IMAGES)
-    image = read_image(record)
-    places = (await find_links(records)).get(image_path(image), [])
-    what = f"Image {record.id!r}, file {image['name']!r}, showing {image['alt']!r}."
-    return f"{what}\n{f'Used in {_row(places)}: it would be missing there.' if places else 'Used nowhere.'}"
+async def _show_image(items: ToolItemStore, args: Args) -> Preview:
+    item = await find_item(items, IMAGE, text_argument(args, "id"), IMAGES)
+    image = read_image(item)
+    places = (await find_links(items)).get(image_path(image), [])
+    what = f"Image {item.id!r}, file {image['name']!r}, showing {image['alt']!r}."
+    used = f"Used in {_row(places)}: it would be missing there." if places else "Used nowhere."
+    return await show_items(f"{what}\n{used}", {IMAGE: [item]})
 
 
-async def _show_page(records: ToolItemStore, args: Args) -> str:
-    return await _show_pages(records, {"slugs": [text_argument(args, "slug")]})
+async def _show_page(items: ToolItemStore, args: Args) -> Preview:
+    return await _show_pages(items, {"slugs": [text_argument(args, "slug")]})
 
 
-async def _show_pages(records: ToolItemStore, args: Args) -> str:
-    pages = [await find_record(records, PAGE, slug, PAGES) for slug in text_arguments(args, "slugs")]
-    views, links = await list_views(records, PAGE), await find_links(records)
-    return "\n\n".join(_page_preview(record, views.get(record.id, NO_VIEWS), links) for record in pages)
+async def _show_pages(items: ToolItemStore, args: Args) -> Preview:
+    pages = [await find_item(items, PAGE, slug, PAGES) for slug in text_arguments(args, "slugs")]
+    views, links = await list_views(items, PAGE), await find_links(items)
+    text = "\n\n".join(_page_preview(item, views.get(item.id, NO_VIEWS), links) for item in pages)
+    return await show_items(text, {PAGE: pages})
 
 
-async def _show_section(records: ToolItemStore, args: Args) -> str:
-    return await _show_sections(records, {"page": args["page"], "sections": [text_argument(args, "section")]})
+async def _show_section(items: ToolItemStore, args: Args) -> Preview:
+    return await _show_sections(items, {"page": args["page"], "sections": [text_argument(args, "section")]})
 
 
-async def _show_sections(records: ToolItemStore, args: Args) -> str:
-    record = await find_record(records, PAGE, text_argument(args, "page"), PAGES)
-    page, gone = cast(CmsPage, record.body), _sections(record, text_arguments(args, "sections"))
+async def _show_sections(items: ToolItemStore, args: Args) -> Preview:
+    item = await find_item(items, PAGE, text_argument(args, "page"), PAGES)
+    page, gone = cast(CmsPage, item.body), _sections(item, text_arguments(args, "sections"))
     left = pluralize(len(page["sections"]) - len(gone), "section", "sections")
-    return "\n".join([f"Of page {record.id!r}, titled {page['title']!r}, which keeps {left}:", *map(_line, gone)])
+    head = f"Of page {item.id!r}, titled {page['title']!r}, which keeps {left}:"
+    return await show_items("\n".join([head, *map(_line, gone)]), {PAGE: [item]})
 
 
-def _page_preview(record: ToolItem, seen: CmsViews, links: Mapping[str, list[str]]) -> str:
-    page = cast(CmsPage, record.body)
+def _page_preview(item: ToolItem, seen: CmsViews, links: Mapping[str, list[str]]) -> str:
+    page = cast(CmsPage, item.body)
     sections = page["sections"]
     size = f"{pluralize(len(sections), 'section', 'sections')}, {_word_count(*(each['body'] for each in sections))}"
-    linked = _inbound_links_text(links, item_path(PAGE, record.id), _record_label(PAGE, record))
+    linked = _inbound_links_text(links, item_path(PAGE, item.id), _item_label(PAGE, item))
     return "\n".join(
-        [f"Page {record.id!r}, titled {page['title']!r}, {size}:", *map(_line, sections), _views_text(seen), linked]
+        [f"Page {item.id!r}, titled {page['title']!r}, {size}:", *map(_line, sections), _views_text(seen), linked]
     )
 
 
@@ -643,62 +649,62 @@ def _inbound_links_text(links: Mapping[str, list[str]], path: str, own: str) -> 
     return f"Linked from {_row(places)}: these links would lead nowhere." if places else "Nothing links to it."
 
 
-# Records
+# Items
 
 
-def item_status(record: ToolItem) -> str:
+def item_status(item: ToolItem) -> str:
     """Return the status of a post or page; pages of older versions have none and are on the site."""
-    return str(record.body.get("status", "published"))
+    return str(item.body.get("status", "published"))
 
 
-def read_page(record: ToolItem) -> CmsPage:
-    page = cast(CmsPage, record.body)
-    return {"title": page["title"], "status": item_status(record), "sections": page["sections"]}
+def read_page(item: ToolItem) -> CmsPage:
+    page = cast(CmsPage, item.body)
+    return {"title": page["title"], "status": item_status(item), "sections": page["sections"]}
 
 
-def read_image(record: ToolItem) -> CmsImage:
-    image = cast(CmsImage, record.body)
-    return {"name": image["name"], "alt": image["alt"], "url": str(record.body.get("url", ""))}
+def read_image(item: ToolItem) -> CmsImage:
+    image = cast(CmsImage, item.body)
+    return {"name": image["name"], "alt": image["alt"], "url": str(item.body.get("url", ""))}
 
 
-def post_line(record: ToolItem) -> Mapping[str, object]:
-    post = cast(CmsPost, record.body)
-    return {"slug": record.id, "title": post["title"], "status": post["status"], "words": len(post["body"].split())}
+def post_line(item: ToolItem) -> Mapping[str, object]:
+    post = cast(CmsPost, item.body)
+    return {"slug": item.id, "title": post["title"], "status": post["status"], "words": len(post["body"].split())}
 
 
-def page_line(record: ToolItem) -> Mapping[str, object]:
-    page = read_page(record)
-    return {"slug": record.id, "title": page["title"], "status": page["status"], "sections": len(page["sections"])}
+def page_line(item: ToolItem) -> Mapping[str, object]:
+    page = read_page(item)
+    return {"slug": item.id, "title": page["title"], "status": page["status"], "sections": len(page["sections"])}
 
 
-def _sections(record: ToolItem, ids: Sequence[str]) -> list[CmsSection]:
-    known = {section["id"]: section for section in cast(CmsPage, record.body)["sections"]}
+def _sections(item: ToolItem, ids: Sequence[str]) -> list[CmsSection]:
+    known = {section["id"]: section for section in cast(CmsPage, item.body)["sections"]}
     for section_id in ids:
         if section_id not in known:
-            raise missing_record("section", section_id, known, "cms_read_page", f" on page {record.id!r}")
+            raise missing_item("section", section_id, known, "cms_read_page", f" on page {item.id!r}")
     return [known[section_id] for section_id in ids]
 
 
-async def find_links(records: ToolItemStore) -> Mapping[str, list[str]]:
+async def find_links(items: ToolItemStore) -> Mapping[str, list[str]]:
     """Return the posts and pages that link to each path of the site, or show the image there."""
-    posts, pages = await records.list(POST), await records.list(PAGE)
+    posts, pages = await items.list(POST), await items.list(PAGE)
     return await offload((len(posts) + len(pages)) * TYPICAL_SIZE, lambda: _collect_links(posts, pages))
 
 
 def _collect_links(posts: Sequence[ToolItem], pages: Sequence[ToolItem]) -> Mapping[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
-    for record in posts:
-        for path in sorted(set(_LINK.findall(cast(CmsPost, record.body)["body"]))):
-            found[path].append(_record_label(POST, record))
-    for record in pages:
-        whole = "\n".join(section["body"] for section in cast(CmsPage, record.body)["sections"])
+    for item in posts:
+        for path in sorted(set(_LINK.findall(cast(CmsPost, item.body)["body"]))):
+            found[path].append(_item_label(POST, item))
+    for item in pages:
+        whole = "\n".join(section["body"] for section in cast(CmsPage, item.body)["sections"])
         for path in sorted(set(_LINK.findall(whole))):
-            found[path].append(_record_label(PAGE, record))
+            found[path].append(_item_label(PAGE, item))
     return found
 
 
-def _record_label(kind: str, record: ToolItem) -> str:
-    return f"{kind} {record.id!r}"
+def _item_label(kind: str, item: ToolItem) -> str:
+    return f"{kind} {item.id!r}"
 
 
 def item_path(kind: str, slug: str) -> str:
@@ -743,20 +749,20 @@ def count_views(transaction: ToolItemTransaction, views: Sequence[SiteView]) -> 
     return unknown
 
 
-async def read_views(records: ToolItemStore, kind: str, record_id: str) -> CmsViews:
-    return _views(await records.get(_views_kind(kind), record_id))
+async def read_views(items: ToolItemStore, kind: str, item_id: str) -> CmsViews:
+    return _views(await items.get(_views_kind(kind), item_id))
 
 
-async def list_views(records: ToolItemStore, kind: str) -> Mapping[str, CmsViews]:
-    return {record.id: _views(record) for record in await records.list(_views_kind(kind))}
+async def list_views(items: ToolItemStore, kind: str) -> Mapping[str, CmsViews]:
+    return {item.id: _views(item) for item in await items.list(_views_kind(kind))}
 
 
 def views_json(seen: CmsViews) -> Mapping[str, object]:
     return {"views": seen.views, "last_viewed_at": optional_rfc3339(seen.last_viewed_at)}
 
 
-def _views(record: ToolItem | None) -> CmsViews:
-    return NO_VIEWS if record is None else CmsViews(**cast(dict[str, int], record.body))
+def _views(item: ToolItem | None) -> CmsViews:
+    return NO_VIEWS if item is None else CmsViews(**cast(dict[str, int], item.body))
 
 
 def _views_kind(kind: str) -> str:

@@ -117,7 +117,7 @@ def write_tools(context: ToolContext) -> Sequence[Tool]:
     github = make_github_access(context.settings, context.transport)
     if github is None:
         return ()
-    writer = _GitHubWriter(github, context.records)
+    writer = _GitHubWriter(github, context.items)
     return (*_creating_tools(github, writer), *_changing_tools(github, writer))
 
 
@@ -310,7 +310,7 @@ class _GitHubWriter:
     """Writes, each once for its idempotency key."""
 
     github: GitHubAccess
-    records: ToolItemStore
+    items: ToolItemStore
 
     async def create_issue(self, invocation: ToolInvocation) -> object:
         args, path = invocation.args, f"/repos/{_repo(invocation.args)}/issues"
@@ -396,7 +396,7 @@ class _GitHubWriter:
 
     async def _since(self, key: str) -> str:
         """Return a time shortly before the first attempt: everything that this call made is newer."""
-        first = await self.records.change(key, lambda transaction: transaction.now)
+        first = await self.items.change(key, lambda transaction: transaction.now)
         return rfc3339(cast(int, first) - CLOCK_SKEW)[:19] + "Z"
 
 

@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Literal, TypedDict, cast, get_args
 
-from interlock.chat.record_tools import (
+from interlock.chat.item_tools import (
     find_in_transaction,
-    find_record,
+    find_item,
+    item_diff,
     new_id,
     read_tool,
-    record_diff,
+    show_items,
     text_argument,
     write_tool,
 )
@@ -21,6 +22,7 @@ from interlock.chat.tool import Tool, ToolContext, object_schema
 from interlock.core.call import Args, ToolSpec
 from interlock.core.errors import CallWouldFail
 from interlock.core.ports import ToolItem, ToolItemStore, ToolItemTransaction
+from interlock.core.preview import Preview
 from interlock.presenters.text import pluralize
 
 OBJECTIVE, KEY_RESULT, COUNT = "objective", "key_result", "okr_count"
@@ -59,12 +61,12 @@ class KeyResult(TypedDict):
 def read_tools(context: ToolContext) -> Sequence[Tool]:
     about = "Lists the objectives with their key results and progress, those of one quarter or status, or all."
     return (
-        read_tool(context.records, LIST_TOOL, about, _list_objectives, object_schema(quarter=QUARTER, status=STATUS)),
+        read_tool(context.items, LIST_TOOL, about, _list_objectives, object_schema(quarter=QUARTER, status=STATUS)),
     )
 
 
 def write_tools(context: ToolContext) -> Sequence[Tool]:
-    add = partial(write_tool, context.records, KINDS)
+    add = partial(write_tool, context.items, KINDS)
     return (*_objective_tools(add), *_key_result_tools(add))
 
 
@@ -160,10 +162,10 @@ def _describe_changes(args: Args) -> str:
 # Reads
 
 
-async def _list_objectives(records: ToolItemStore, args: Args) -> object:
+async def _list_objectives(items: ToolItemStore, args: Args) -> object:
     quarter, status = args.get("quarter"), args.get("status")
-    results = group_key_results(await records.list(KEY_RESULT))
-    found = [objective_json(record, results[record.id]) for record in sort_by_id(await records.list(OBJECTIVE))]
+    results = group_key_results(await items.list(KEY_RESULT))
+    found = [objective_json(item, results[item.id]) for item in sort_by_id(await items.list(OBJECTIVE))]
     return {
         "objectives": [
             each for each in found if quarter in (None, each["quarter"]) and status in (None, each["status"])
@@ -171,29 +173,29 @@ async def _list_objectives(records: ToolItemStore, args: Args) -> object:
     }
 
 
-def group_key_results(records: Sequence[ToolItem]) -> defaultdict[str, list[ToolItem]]:
+def group_key_results(items: Sequence[ToolItem]) -> defaultdict[str, list[ToolItem]]:
     """Return the key results by the id of their objective."""
     results: defaultdict[str, list[ToolItem]] = defaultdict(list)
-    for record in sort_by_id(records):
-        results[cast(KeyResult, record.body)["objective_id"]].append(record)
+    for item in sort_by_id(items):
+        results[cast(KeyResult, item.body)["objective_id"]].append(item)
     return results
 
 
-def sort_by_id(records: Sequence[ToolItem]) -> Sequence[ToolItem]:
-    return sorted(records, key=lambda record: (len(record.id), record.id))  # O-2 before O-10
+def sort_by_id(items: Sequence[ToolItem]) -> Sequence[ToolItem]:
+    return sorted(items, key=lambda item: (len(item.id), item.id))  # O-2 before O-10
 
 
-def objective_json(record: ToolItem, results: Sequence[ToolItem]) -> dict[str, object]:
+def objective_json(item: ToolItem, results: Sequence[ToolItem]) -> dict[str, object]:
     """Return an objective with its key results; its progress is their mean."""
     shown = [key_result_json(result) for result in results]
     known = [cast(int, each["percent"]) for each in shown if each["percent"] is not None]
     percent = round(sum(known) / len(known)) if known else None
-    return {"id": record.id, **record.body, "percent": percent, "key_results": shown}
+    return {"id": item.id, **item.body, "percent": percent, "key_results": shown}
 
 
-def key_result_json(record: ToolItem) -> dict[str, object]:
-    body = {name: value for name, value in record.body.items() if name != "objective_id"}
-    return {"id": record.id, **body, "percent": _percent(cast(KeyResult, record.body))}
+def key_result_json(item: ToolItem) -> dict[str, object]:
+    body = {name: value for name, value in item.body.items() if name != "objective_id"}
+    return {"id": item.id, **body, "percent": _percent(cast(KeyResult, item.body))}
 
 
 def _percent(result: KeyResult) -> int | None:
@@ -212,9 +214,9 @@ def _create_objective(transaction: ToolItemTransaction, args: Args) -> object:
 
 
 def add_objective(transaction: ToolItemTransaction, objective: Objective) -> Mapping[str, object]:
-    record_id = new_id(transaction, COUNT, OBJECTIVE, PREFIXES[OBJECTIVE])
-    transaction.put(OBJECTIVE, record_id, objective)
-    return {"id": record_id, **objective}
+    item_id = new_id(transaction, COUNT, OBJECTIVE, PREFIXES[OBJECTIVE])
+    transaction.put(OBJECTIVE, item_id, objective)
+    return {"id": item_id, **objective}
 
 
 def _update_objective(transaction: ToolItemTransaction, args: Args) -> object:
@@ -244,9 +246,9 @@ def _check_room(objective_id: str, key_results: Sequence[ToolItem]) -> None:
 
 
 def add_key_result(transaction: ToolItemTransaction, result: KeyResult) -> Mapping[str, object]:
-    record_id = new_id(transaction, COUNT, KEY_RESULT, PREFIXES[KEY_RESULT])
-    transaction.put(KEY_RESULT, record_id, result)
-    return {"id": record_id, **result}
+    item_id = new_id(transaction, COUNT, KEY_RESULT, PREFIXES[KEY_RESULT])
+    transaction.put(KEY_RESULT, item_id, result)
+    return {"id": item_id, **result}
 
 
 def _update_key_result(transaction: ToolItemTransaction, args: Args) -> object:
@@ -254,14 +256,14 @@ def _update_key_result(transaction: ToolItemTransaction, args: Args) -> object:
 
 
 def _delete_objective(transaction: ToolItemTransaction, args: Args) -> object:
-    record = find_in_transaction(transaction, OBJECTIVE, text_argument(args, "id"), LIST_TOOL)
-    deleted = delete_objective(transaction, record.id)
-    return {"id": record.id, "title": record.body["title"], "key_results": deleted, "status": "deleted"}
+    item = find_in_transaction(transaction, OBJECTIVE, text_argument(args, "id"), LIST_TOOL)
+    deleted = delete_objective(transaction, item.id)
+    return {"id": item.id, "title": item.body["title"], "key_results": deleted, "status": "deleted"}
 
 
 def delete_objective(transaction: ToolItemTransaction, objective_id: str) -> list[str]:
     """Delete an objective and its key results; return the ids of those."""
-    results = [record.id for record in _results_of(transaction.list(KEY_RESULT), objective_id)]
+    results = [item.id for item in _results_of(transaction.list(KEY_RESULT), objective_id)]
     for result_id in results:
         transaction.delete(KEY_RESULT, result_id)
     transaction.delete(OBJECTIVE, objective_id)
@@ -269,24 +271,24 @@ def delete_objective(transaction: ToolItemTransaction, objective_id: str) -> lis
 
 
 def _delete_key_result(transaction: ToolItemTransaction, args: Args) -> object:
-    record = find_in_transaction(transaction, KEY_RESULT, text_argument(args, "id"), LIST_TOOL)
-    transaction.delete(KEY_RESULT, record.id)
-    return {"id": record.id, "title": record.body["title"], "status": "deleted"}
+    item = find_in_transaction(transaction, KEY_RESULT, text_argument(args, "id"), LIST_TOOL)
+    transaction.delete(KEY_RESULT, item.id)
+    return {"id": item.id, "title": item.body["title"], "status": "deleted"}
 
 
-def _results_of(records: Sequence[ToolItem], objective_id: str) -> Sequence[ToolItem]:
-    return group_key_results(records)[objective_id]
+def _results_of(items: Sequence[ToolItem], objective_id: str) -> Sequence[ToolItem]:
+    return group_key_results(items)[objective_id]
 
 
 def _update(transaction: ToolItemTransaction, kind: str, args: Args) -> object:
-    record = find_in_transaction(transaction, kind, text_argument(args, "id"), LIST_TOOL)
-    new = _updated_body(record, args)
-    transaction.put(kind, record.id, new)
-    return {"id": record.id, **new, "updated": [name for name in new if new[name] != record.body[name]]}
+    item = find_in_transaction(transaction, kind, text_argument(args, "id"), LIST_TOOL)
+    new = _updated_body(item, args)
+    transaction.put(kind, item.id, new)
+    return {"id": item.id, **new, "updated": [name for name in new if new[name] != item.body[name]]}
 
 
-def _updated_body(record: ToolItem, args: Args) -> dict[str, object]:
-    return {**record.body, **{name: args[name] for name in CHANGEABLE if name in args and name in record.body}}
+def _updated_body(item: ToolItem, args: Args) -> dict[str, object]:
+    return {**item.body, **{name: args[name] for name in CHANGEABLE if name in args and name in item.body}}
 
 
 def _new_objective(args: Args, quarter: str) -> Objective:
@@ -313,42 +315,44 @@ def quarter_name(now: int) -> str:
 
 
 async def _show_objective(_: ToolItemStore, args: Args) -> str:
-    return record_diff({}, _new_objective(args, "the current one"))
+    return item_diff({}, _new_objective(args, "the current one"))
 
 
-async def _show_objective_update(records: ToolItemStore, args: Args) -> str:
-    record = await find_record(records, OBJECTIVE, text_argument(args, "id"), LIST_TOOL)
-    return record_diff(record.body, _updated_body(record, args))
+async def _show_objective_update(items: ToolItemStore, args: Args) -> Preview:
+    item = await find_item(items, OBJECTIVE, text_argument(args, "id"), LIST_TOOL)
+    return await show_items(item_diff(item.body, _updated_body(item, args)), {OBJECTIVE: [item]})
 
 
-async def _show_key_result(records: ToolItemStore, args: Args) -> str:
-    objective = await find_record(records, OBJECTIVE, text_argument(args, "objective_id"), LIST_TOOL)
-    _check_room(objective.id, await records.list(KEY_RESULT))
-    added = record_diff({}, _new_key_result(args))
+async def _show_key_result(items: ToolItemStore, args: Args) -> str:
+    objective = await find_item(items, OBJECTIVE, text_argument(args, "objective_id"), LIST_TOOL)
+    _check_room(objective.id, await items.list(KEY_RESULT))
+    added = item_diff({}, _new_key_result(args))
     return f"Of objective {objective.id!r}, {objective.body['title']!r}:\n{added}"
 
 
-async def _show_key_result_update(records: ToolItemStore, args: Args) -> str:
-    record = await find_record(records, KEY_RESULT, text_argument(args, "id"), LIST_TOOL)
-    objective = await records.get(OBJECTIVE, cast(KeyResult, record.body)["objective_id"])
+async def _show_key_result_update(items: ToolItemStore, args: Args) -> Preview:
+    item = await find_item(items, KEY_RESULT, text_argument(args, "id"), LIST_TOOL)
+    objective = await items.get(OBJECTIVE, cast(KeyResult, item.body)["objective_id"])
     of = f"Of objective {objective.id!r}, {objective.body['title']!r}:\n" if objective else ""
-    return f"{of}{record_diff(record.body, _updated_body(record, args))}"
+    return await show_items(f"{of}{item_diff(item.body, _updated_body(item, args))}", {KEY_RESULT: [item]})
 
 
-async def _show_objective_deletion(records: ToolItemStore, args: Args) -> str:
-    record = await find_record(records, OBJECTIVE, text_argument(args, "id"), LIST_TOOL)
-    results = _results_of(await records.list(KEY_RESULT), record.id)
+async def _show_objective_deletion(items: ToolItemStore, args: Args) -> Preview:
+    item = await find_item(items, OBJECTIVE, text_argument(args, "id"), LIST_TOOL)
+    results = _results_of(await items.list(KEY_RESULT), item.id)
     count = pluralize(len(results), "key result", "key results")
-    what = f"Objective {record.id!r}, titled {record.body['title']!r}, for {record.body['quarter']}, with {count}"
-    return "\n".join([f"{what}:" if results else f"{what}.", *map(_result_line, results)])
+    what = f"Objective {item.id!r}, titled {item.body['title']!r}, for {item.body['quarter']}, with {count}"
+    text = "\n".join([f"{what}:" if results else f"{what}.", *map(_result_line, results)])
+    return await show_items(text, {OBJECTIVE: [item], KEY_RESULT: results})
 
 
-async def _show_key_result_deletion(records: ToolItemStore, args: Args) -> str:
-    record = await find_record(records, KEY_RESULT, text_argument(args, "id"), LIST_TOOL)
-    return f"Of objective {record.body['objective_id']!r}:\n{_result_line(record)}"
+async def _show_key_result_deletion(items: ToolItemStore, args: Args) -> Preview:
+    item = await find_item(items, KEY_RESULT, text_argument(args, "id"), LIST_TOOL)
+    text = f"Of objective {item.body['objective_id']!r}:\n{_result_line(item)}"
+    return await show_items(text, {KEY_RESULT: [item]})
 
 
-def _result_line(record: ToolItem) -> str:
-    result = cast(KeyResult, record.body)
+def _result_line(item: ToolItem) -> str:
+    result = cast(KeyResult, item.body)
     unit = f" {result['unit']}" if result["unit"] else ""
-    return f"- {record.id!r}: {result['title']!r}, {result['current']} of {result['target']}{unit}"
+    return f"- {item.id!r}: {result['title']!r}, {result['current']} of {result['target']}{unit}"

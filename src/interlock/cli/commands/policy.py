@@ -498,7 +498,9 @@ def _print_limits(rehearsed: RehearsalResult, storage: StorageSettings) -> None:
         say(f"Content is available since {local_time(rehearsed.report.first)}; it is kept {kept} (storage.retention).")
     if rehearsed.erased:
         erased = pluralize(rehearsed.erased, "call", "calls")
-        say(f"{erased} could not be rehearsed: their arguments were erased.", style="yellow")
+        say(
+            f"{erased} could not be rehearsed: their arguments were erased, or too long to be recorded.", style="yellow"
+        )
     reads = pluralize(rehearsed.allowed_reads, "so far", "so far")
     say(f"Allowed reads are only counted ({reads}) and cannot be rehearsed.")
 

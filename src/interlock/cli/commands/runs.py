@@ -6,7 +6,6 @@ import asyncio
 import inspect
 import sys
 from collections.abc import Awaitable, Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -20,6 +19,7 @@ from interlock.core.card import escape_invisible
 from interlock.core.errors import Misconfigured
 from interlock.core.run import Pause
 from interlock.runtime.durations import rfc3339
+from interlock.runtime.import_path import CodeSource, import_object
 from interlock.sdk.interlock import Interlock
 from interlock.server.lifecycle import on_signal
 from interlock.storage.tables.pauses import PauseScope
@@ -107,27 +107,18 @@ def _open_interlock(options: CommandOptions, resume_options: ResumeOptions) -> t
 
 
 def _load_function(function: str) -> ResumeFunction:
-    """Import the function from the working folder, as a program started here would."""
-    module, _, name = function.partition(":")
-    if not module or not name:
-        raise Misconfigured(
-            f"{escape_invisible(function)!r} is not a function name. Give MODULE:FUNCTION, such as app.agent:resume."
-        )
-    sys.path.insert(0, str(Path.cwd()))
+    """Import the function from the working folder, as a program started here would: its modules come first."""
+    shown = escape_invisible(function)
+    if ":" not in function:
+        raise Misconfigured(f"{shown!r} is not a function name. Give MODULE:FUNCTION, such as app.agent:resume.")
+    folder = Path.cwd()
+    sys.path.insert(0, str(folder))
     try:
-        found: Any = import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise
-        raise Misconfigured(
-            f"There is no module {escape_invisible(module)}. Run this in the folder where your program starts."
-        ) from None
-    except AttributeError:
-        raise Misconfigured(f"{escape_invisible(module)} has no {escape_invisible(name)}.") from None
+        found: Any = import_object(function, CodeSource(folder))
+    except Misconfigured as error:
+        raise Misconfigured(f"{shown}: {escape_invisible(error.message)}") from error
     if not callable(found):
-        raise Misconfigured(f"{escape_invisible(function)} is not a function.")
+        raise Misconfigured(f"{shown} is not a function.")
     return found if inspect.iscoroutinefunction(found) else _in_thread(found)
 
 

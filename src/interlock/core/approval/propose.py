@@ -16,6 +16,9 @@ from interlock.core.grant import Amounts, Grant, format_amount, use
 from interlock.core.ledger.event import Change, Event, Moment, Payload
 from interlock.core.policy.policy import Allow, Ask, Deny
 
+MAX_FAILING_ARGS = 16 * 1024  # bytes of the arguments that the entry of a call known to fail keeps
+MAX_FAILING_SENTENCE = 1_000  # characters, if the arguments are longer than that
+
 
 class Proposal(NamedTuple):
     """A checked call on its way into the store, with everything that was computed before the transaction.
@@ -32,6 +35,8 @@ class Proposal(NamedTuple):
     sentence: str
     alarms: tuple[str, ...] = ()
     preview: str = ""
+    preview_version: str = ""
+    confirmed_version: str = ""  # of the preview that the person has already said yes to in the conversation
     policy_sha256: str = ""
     shadows: tuple[tuple[str, str], ...] = ()
     has_caller_id: bool = False
@@ -46,7 +51,10 @@ def request_approval(proposal: Proposal, terms: Ask, moment: Moment) -> Change[A
         "quorum": [stage.quorum for stage in terms.stages],
         "expires_at": approval.deadlines.expires_at,
     }
-    return Change(approval, (_event("proposed", proposal, approval, data),), _payload(proposal))
+    payload = _payload(proposal)
+    if proposal.preview_version:
+        payload = payload._replace(preview_version=proposal.preview_version)
+    return Change(approval, (_event("proposed", proposal, approval, data),), payload)
 
 
 def allow(proposal: Proposal, verdict: Allow, moment: Moment) -> Change[Approval]:
@@ -100,9 +108,18 @@ def deny(proposal: Proposal, verdict: Deny) -> Change[None]:
 
 
 def deny_by_preview(proposal: Proposal, rule: str, reason: str) -> Change[None]:
-    """Deny a call that would have been asked about, since its tool's preview shows that it would fail."""
+    """Deny a call that would have been asked about, since its tool's preview shows that it would fail.
+
+    Nobody is asked about such calls, so nothing else limits what a model makes the ledger keep: of long arguments only
+    the digest is kept.
+    """
     (event,) = deny(proposal, Deny(reason, rule)).events
-    return Change(None, (event._replace(data={**event.data, "by": "preview"}),))
+    data, content, size = {**event.data, "by": "preview"}, dict(event.content or {}), len(proposal.shown.data)
+    if size > MAX_FAILING_ARGS:
+        data["args_left_out"] = size
+        content["sentence"] = proposal.sentence[:MAX_FAILING_SENTENCE]
+        del content["args"]
+    return Change(None, (event._replace(data=data, content=content),))
 
 
 def check_same_call(approval: Approval, call: ToolCall, approval_id: str = "") -> None:
@@ -119,8 +136,10 @@ def check_same_call(approval: Approval, call: ToolCall, approval_id: str = "") -
 
 def check_approval_id(approval_id: str) -> None:
     """Accept one spelling of a UUID only, so that one id cannot name two approvals."""
+    if not approval_id:  # most calls get one here
+        return
     try:
-        canonical = not approval_id or str(UUID(approval_id)) == approval_id
+        canonical = str(UUID(approval_id)) == approval_id
     except ValueError:
         canonical = False
     if not canonical:
@@ -188,15 +207,20 @@ def _erasable_facts(proposal: Proposal) -> dict[str, object]:
         facts["shadow"] = [{"rule": rule, "then": then} for rule, then in proposal.shadows]
     if proposal.schema_errors:
         facts["misfits"] = [str(problem) for problem in proposal.schema_errors]
-    return facts | _match_facts(call)
+    _add_match_facts(facts, call)
+    return facts
 
 
-def _match_facts(call: ToolCall) -> dict[str, object]:
-    """Facts that rules match on and an approval does not store: its priority is the rule's, and teams change."""
-    facts: dict[str, object] = {"priority": call.priority} if call.priority else {}
-    facts |= {"teams": list(call.teams)} if call.teams else {}
-    facts |= {"switch": call.switch} if call.switch else {}
-    return facts | ({"setting": call.setting} if call.setting != "queue" else {})
+def _add_match_facts(facts: dict[str, object], call: ToolCall) -> None:
+    """Add what rules match on and an approval does not store: its priority is the rule's, and teams change."""
+    if call.priority:
+        facts["priority"] = call.priority
+    if call.teams:
+        facts["teams"] = list(call.teams)
+    if call.switch:
+        facts["switch"] = call.switch
+    if call.setting != "queue":
+        facts["setting"] = call.setting
 
 
 def _amount_facts(used: Grant, amounts: Amounts) -> dict[str, object]:
@@ -205,6 +229,8 @@ def _amount_facts(used: Grant, amounts: Amounts) -> dict[str, object]:
 
 
 def _payload(proposal: Proposal) -> Payload:
+    """The payload of a call that is allowed unasked: its preview of now, unlike a question, was shown to nobody."""
     shown = None if proposal.shown.data == proposal.call.args else proposal.shown.data
     call = proposal.call
-    return Payload(call.args, shown, proposal.sentence, call.agent_says or None, proposal.preview or None)
+    preview, version = proposal.preview or None, proposal.confirmed_version or None
+    return Payload(call.args, shown, proposal.sentence, call.agent_says or None, preview, preview_version=version)

@@ -25,7 +25,10 @@ class Event(NamedTuple):
 
 
 class Payload(NamedTuple):
-    """The large and private part of an approval; None leaves the stored value unchanged."""
+    """The large and private part of an approval; None leaves the stored value unchanged.
+
+    `preview_version` is of what the preview shows, for the tool to compare when it runs; an edit does not change it.
+    """
 
     args: bytes | None = None
     shown: bytes | None = None
@@ -34,6 +37,7 @@ class Payload(NamedTuple):
     preview: str | None = None
     result: bytes | None = None
     error: str | None = None
+    preview_version: str | None = None
 
 
 class Moment(NamedTuple):

@@ -51,7 +51,7 @@ def _approval_getter(spell: Callable[[Approval], object]) -> Callable[[Stored], 
 # Words of people, results of tools, and digests: named when they differ, never printed.
 PRIVATE_FIELDS = frozenset(
     {"decision.reason", "decision.comment", "error", "result", "sentence", "agent_says", "preview", "alarms"}
-    | {"misfits", "args_sha256", "binding", "terms", "subject", "shown"}
+    | {"preview_version", "misfits", "args_sha256", "binding", "terms", "subject", "shown"}
 )
 # Fields of a row that are not the approval's own attributes; a new column of either table is one line here.
 ROW_GETTERS: Mapping[str, Callable[[Stored], object]] = {
@@ -64,6 +64,7 @@ ROW_GETTERS: Mapping[str, Callable[[Stored], object]] = {
     "sentence": lambda s: text_sha256(s.payload.sentence),
     "agent_says": lambda s: text_sha256(s.payload.agent_says),
     "preview": lambda s: text_sha256(s.payload.preview),
+    "preview_version": lambda s: text_sha256(s.payload.preview_version),
     "result": lambda s: result_sha256(s.payload),
     "error": attrgetter("payload.error"),
     "shown": shown_texts_sha256,
@@ -81,7 +82,7 @@ NOT_STATED: StatedValue = (None, 0)
 # What erasure removes; all other fields are always compared.
 ERASED_FIELDS = frozenset(
     {"args_sha256", "alarms", "misfits", "sentence", "agent_says", "preview", "result", "error", "shown"}
-    | {"decision.reason", "decision.comment"}
+    | {"preview_version", "decision.reason", "decision.comment"}
 )
 
 
@@ -160,6 +161,7 @@ class ExpectedRow:
         self._set("thread_id", content.get("thread_id", ""), entry)
         self._set("agent_says", content.get("agent_says_sha256"), entry)
         self._set("preview", content.get("preview_sha256"), entry)
+        self._set("preview_version", content.get("preview_version_sha256"), entry)
         self._set("sentence", content.get("sentence_sha256"), entry)
         self._set("alarms", content.get("findings", []), entry)
 

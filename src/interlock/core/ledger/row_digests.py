@@ -8,10 +8,10 @@ from its default.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from functools import cache
-from itertools import compress
+from functools import lru_cache
+from json.encoder import encode_basestring as quoted
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -68,7 +68,7 @@ STATING_KINDS = frozenset(
 
 
 def add_row_digests(
-    change: Change[Approval], old: Approval | None = None, changed_names: Collection[str] | None = None
+    change: Change[Approval], old: Approval | None = None, changed_names: frozenset[str] | None = None
 ) -> tuple[Event, ...]:
     """The events of a change with their statements about the row; `old` is None for a new approval.
 
@@ -77,16 +77,11 @@ def add_row_digests(
     events, new = change.events, change.state
     if not events or new is old:  # a refusal changes no row
         return events
-    if changed_names is None:
-        changed_names = (
-            new.__dict__ if old is None else changed_fields(old, new)
-        )  # for a new one: the values that are not defaults
-    rest = (
-        _unexplained_fields(events[0].kind)
-        if len(events) == 1
-        else _unexplained_fields(*[event.kind for event in events])
-    )
-    left = rest.changed(old, new, changed_names)
+    if changed_names is None:  # of a new one: the values that are not defaults
+        changed_names = frozenset(new.__dict__) if old is None else changed_fields(old, new)
+    kinds = events[0].kind if len(events) == 1 else tuple([event.kind for event in events])
+    rest = _unexplained_fields(kinds, changed_names)
+    left = sorted([name for group in rest.groups for name in group.changed(old, new)]) if rest.groups else ()
     if not left:  # the kinds of their entries explain most changes
         return _add_digests_by_kind(change) if rest.may_record else events
     first, *others = _add_digests_by_kind(change)
@@ -102,15 +97,25 @@ def subject_sha256(approval: Approval) -> str:
     Empty fields are left out, so that a field added later does not change earlier digests; so is the owner that a
     migration gave to older calls.
     """
-    values = approval.subject[:_NONCE] + approval.subject[_NONCE + 1 :]
-    known = list(compress(zip(_SUBJECT_FIELDS, values, strict=True), values))
-    if ANY_OWNER in values:
-        known = [pair for pair in known if pair[1] != ANY_OWNER]
-    return digest(plain_json([approval.id, approval.created_at, known]).encode())
+    s = approval.subject
+    call_id = f'["call_id",{quoted(s.call_id)}],' if s.call_id not in LEFT_OUT else ""
+    proposed = f'["proposed",{quoted(s.proposed)}],' if s.proposed not in LEFT_OUT else ""
+    before, between, after = s[:_CALL_ID], s[_CALL_ID + 1 : _NONCE], s[_PROPOSED + 1 :]
+    pairs = f"{_pairs_json(0, before)}{call_id}{_pairs_json(_CALL_ID + 1, between)}{proposed}"
+    pairs += _pairs_json(_PROPOSED + 1, after)
+    return digest(f"[{quoted(approval.id)},{approval.created_at},[{pairs[:-1]}]]".encode())
 
 
-_NONCE = Subject._fields.index("nonce")
-_SUBJECT_FIELDS = (*Subject._fields[:_NONCE], *Subject._fields[_NONCE + 1 :])
+LEFT_OUT = ("", ANY_OWNER)  # values of a subject that its digest does not cover
+_CALL_ID, _NONCE, _PROPOSED = map(Subject._fields.index, ("call_id", "nonce", "proposed"))
+
+
+@lru_cache(maxsize=1_000)  # all calls of a run have the same, but for their ids and arguments
+def _pairs_json(first: int, values: tuple[object, ...]) -> str:
+    """The names and values of consecutive fields of a subject, as JSON pairs with a comma after each."""
+    pairs = zip(Subject._fields[first : first + len(values)], values, strict=True)
+    return "".join([f"{plain_json(pair)}," for pair in pairs if pair[1] and pair[1] not in LEFT_OUT])
+
 
 # How an entry spells a field of a row; all others are spelled as they are.
 FIELD_GETTERS: Mapping[str, Callable[[Approval], object]] = {
@@ -222,6 +227,8 @@ def _creation_content(approval: Approval, payload: Payload) -> dict[str, object]
         facts["agent_says_sha256"] = text_sha256(payload.agent_says)
     if payload.preview is not None:
         facts["preview_sha256"] = text_sha256(payload.preview)
+    if payload.preview_version is not None:
+        facts["preview_version_sha256"] = text_sha256(payload.preview_version)
     return facts
 
 
@@ -299,27 +306,21 @@ class UnexplainedFields(NamedTuple):
     `may_record`: an entry of one of the kinds may state more than that.
     """
 
-    groups: Mapping[str, FieldGroup]
+    groups: tuple[FieldGroup, ...]
     may_record: bool
 
-    def changed(self, old: Approval | None, new: Approval, changed_names: Collection[str]) -> list[str]:
-        """The fields that changed, as `changed_names` say, without being explained by an entry's kind."""
-        if self.groups.keys().isdisjoint(changed_names):
-            return []
-        changed: list[str] = []
-        for attribute in self.groups.keys() & changed_names:
-            changed += self.groups[attribute].changed(old, new)
-        return sorted(changed)
 
-
-@cache  # of the few sets of kinds that changes have
-def _unexplained_fields(*kinds: str) -> UnexplainedFields:
+@lru_cache(maxsize=1_000)  # of the few ways in which changes are made
+def _unexplained_fields(kinds: str | tuple[str, ...], changed_names: frozenset[str]) -> UnexplainedFields:
+    """The fields of changed attributes that are left to be stated; one kind may be given as it is."""
+    kinds = (kinds,) if isinstance(kinds, str) else kinds
     explained = frozenset[str]().union(*(EXPLAINED_FIELDS.get(kind, ALWAYS_EXPLAINED) for kind in kinds))
     left: dict[str, list[RowField]] = {}
     for field in _ROW_FIELDS.values():
-        if field.name not in explained:
-            left.setdefault(field.path.partition(".")[0], []).append(field)
-    groups = {attribute: _field_group(each) for attribute, each in left.items()}
+        attribute = field.path.partition(".")[0]
+        if field.name not in explained and attribute in changed_names:
+            left.setdefault(attribute, []).append(field)
+    groups = tuple([_field_group(each) for each in left.values()])
     return UnexplainedFields(groups, not STATING_KINDS.isdisjoint(kinds) or "approved" in kinds)
 
 

@@ -46,11 +46,11 @@ PROJECT = "Checkout that nobody leaves"
 STATUSES = {"Backlog": "backlog", "In Progress": "started", "Completed": "completed"}
 
 
-async def fill_linear(records: ToolItemStore) -> bool:
+async def fill_linear(items: ToolItemStore) -> bool:
     """Add the demo's team and its issues once; return False if there is a team already."""
-    if await records.list("linear_team"):
+    if await items.list("linear_team"):
         return False
-    return bool(await records.change("", _put_all))
+    return bool(await items.change("", _put_all))
 
 
 def _put_all(transaction: ToolItemTransaction) -> bool:
@@ -68,7 +68,7 @@ def _put_all(transaction: ToolItemTransaction) -> bool:
 
 
 def _put_references(transaction: ToolItemTransaction) -> None:
-    """Add the records that the issues refer to."""
+    """Add the items that the issues refer to."""
     team = _id("linear_team", TEAM)
     first_state = _id("linear_state", "Todo")
     demo = {"key": "DEMO", "name": TEAM, "visibility": "public", "defaultIssueState": first_state}

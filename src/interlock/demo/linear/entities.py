@@ -31,14 +31,14 @@ BASE_URL = "https://linear.app/demo"
 
 
 def list_entities(transaction: ToolItemTransaction, kind: str) -> list[Entity]:
-    return [_to_entity(kind, record) for record in transaction.list(kind)]
+    return [_to_entity(kind, item) for item in transaction.list(kind)]
 
 
 def find_entity(transaction: ToolItemTransaction, kind: str, wanted: str) -> Entity:
     """Find by id, or an issue by its identifier, such as DEMO-12 (documented); raises Linear's error (seen)."""
-    record = transaction.get(kind, wanted)
-    if record is not None:
-        return _to_entity(kind, record)
+    item = transaction.get(kind, wanted)
+    if item is not None:
+        return _to_entity(kind, item)
     if kind == ISSUE and re.fullmatch(r"[A-Z][A-Z0-9]*-[0-9]+", wanted):
         for issue in list_entities(transaction, ISSUE):
             if field_value(transaction, issue, "identifier") == wanted:
@@ -82,5 +82,5 @@ def input_error(message: str, code: str = "INPUT_ERROR", words: str = "") -> Gra
     )
 
 
-def _to_entity(kind: str, record: ToolItem) -> Entity:
-    return {**record.body, "id": record.id, "__kind__": kind}
+def _to_entity(kind: str, item: ToolItem) -> Entity:
+    return {**item.body, "id": item.id, "__kind__": kind}

@@ -23,24 +23,24 @@ from interlock.demo.linear.entities import (
 USUAL_PAGE, LARGEST_PAGE = 50, 250  # documented, and seen
 
 
-class RecordSnapshot:
-    """A read-only snapshot of the records, with the interface of a transaction."""
+class ItemSnapshot:
+    """A read-only snapshot of the items, with the interface of a transaction."""
 
     now = 0
 
     def __init__(self, held: Mapping[str, Sequence[ToolItem]]) -> None:
-        self._held = {kind: {record.id: record for record in records} for kind, records in held.items()}
+        self._held = {kind: {item.id: item for item in items} for kind, items in held.items()}
 
-    def get(self, kind: str, record_id: str) -> ToolItem | None:
-        return self._held[kind].get(record_id)
+    def get(self, kind: str, item_id: str) -> ToolItem | None:
+        return self._held[kind].get(item_id)
 
     def list(self, kind: str) -> Sequence[ToolItem]:
         return list(self._held[kind].values())
 
-    def put(self, kind: str, record_id: str, body: Mapping[str, object]) -> None:
+    def put(self, kind: str, item_id: str, body: Mapping[str, object]) -> None:
         raise TypeError("A query changes nothing.")
 
-    def delete(self, kind: str, record_id: str) -> None:
+    def delete(self, kind: str, item_id: str) -> None:
         raise TypeError("A query changes nothing.")
 
 

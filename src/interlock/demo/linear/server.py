@@ -27,7 +27,7 @@ from graphql import (
 
 from interlock.core.ports import ToolItemStore, ToolItemTransaction
 from interlock.demo.linear.content import KINDS
-from interlock.demo.linear.resolvers import RecordSnapshot, resolve_field
+from interlock.demo.linear.resolvers import ItemSnapshot, resolve_field
 
 PERSONAL_KEY_PREFIX = "lin_api_"
 MOST_BYTES = 1024 * 1024
@@ -35,13 +35,13 @@ Resolver = Callable[..., Any]
 
 
 class FakeLinear(httpx2.AsyncBaseTransport):
-    """Stores its data in `records`, in kinds that begin with `linear_`, where it can be counted from outside."""
+    """Stores its data in `items`, in kinds that begin with `linear_`, where it can be counted from outside."""
 
     def __init__(
-        self, records: ToolItemStore, schema: GraphQLSchema | None = None, resolver: Resolver | None = None
+        self, items: ToolItemStore, schema: GraphQLSchema | None = None, resolver: Resolver | None = None
     ) -> None:
         """`schema` replaces the included part of Linear's, and `resolver` the resolvers."""
-        self._records = records
+        self._items = items
         self._given = schema
         self._resolver = resolver or resolve_field
 
@@ -74,7 +74,7 @@ class FakeLinear(httpx2.AsyncBaseTransport):
             return _error_response(400, _error("Say which operation is meant.", "GRAPHQL_VALIDATION_FAILED"))
         if operation.operation is OperationType.MUTATION:
             return await self._mutate(document, variables)
-        shelf = RecordSnapshot({kind: await self._records.list(kind) for kind in KINDS})
+        shelf = ItemSnapshot({kind: await self._items.list(kind) for kind in KINDS})
         return _result_response(self._run(document, variables, shelf))
 
     async def _mutate(self, document: DocumentNode, variables: Mapping[str, Any]) -> tuple[int, Mapping[str, object]]:
@@ -87,7 +87,7 @@ class FakeLinear(httpx2.AsyncBaseTransport):
             return result.data
 
         try:
-            return 200, {"data": await self._records.change("", step)}
+            return 200, {"data": await self._items.change("", step)}
         except _RolledBack as failed:
             return _result_response(failed.result)
 

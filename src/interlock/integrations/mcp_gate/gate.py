@@ -98,7 +98,7 @@ async def mcp_gate(
     lock = agent.interlock
     session = await asyncio.to_thread(lock.open)
     key = await session.backend.call_id_key()
-    definition_history = StoredDefinitionHistory(session.backend.records())
+    definition_history = StoredDefinitionHistory(session.backend.tool_items())
     handler = ToolCallHandler(
         agent,
         key,

@@ -58,7 +58,7 @@ MAX_THREADS = 200
 SHOWN_KINDS = frozenset(
     {"said", "replied", "asked", "decided", "resulted", "delegated", "ended", "stopped", "failed", "erased"}
 )
-HIDDEN_FIELDS = frozenset({"opaque", "seen", "took", "tools"})  # of an entry's body: for the loop and provider only
+HIDDEN_FIELDS = frozenset({"opaque", "preview_version", "seen", "took", "tools"})  # of entries: for the loop only
 
 asgi_routes = AsgiRouter("chat")
 router = APIRouter(tags=["chat"])

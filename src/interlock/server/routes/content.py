@@ -2,50 +2,59 @@
 
 Agents have no access here: they use the tools of the pack `cms`, which ask. Every change by a person has an entry in
 the ledger and in the history of the item.
-
-It is long because three kinds of items have the same five routes, with models of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, TypeVar, cast
 
 from fastapi import APIRouter, Query, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-from interlock.chat.record_tools import ChangeAuthor, HistoryTransaction, ItemChange, new_id, read_history
+from interlock.chat.item_tools import new_id
 from interlock.chat.tools import cms
 from interlock.chat.tools.cms import IMAGE, PAGE, POST, CmsViews, ContentStatus
 from interlock.core.call import MAX_NAME
-from interlock.core.errors import Conflict, InvalidRequest, NotFound
+from interlock.core.errors import Conflict, InvalidRequest
 from interlock.core.identity import Principal
 from interlock.core.ports import ToolItem, ToolItemTransaction
 from interlock.runtime.durations import parse_time, rfc3339
-from interlock.runtime.offload import OFFLOAD_THRESHOLD, offload
+from interlock.runtime.offload import offload
 from interlock.server.dependencies import (
     DECIDERS,
     VIEWERS,
     PrincipalDep,
     RequestDep,
     StateDep,
-    check_if_match,
     documented_errors,
     etag,
     require_roles,
 )
 from interlock.server.http import HttpRequest, JsonList, RequestBody, example
 from interlock.server.state import ServerState
+from interlock.server.tool_items import (
+    DeletedItem,
+    ItemChangeJson,
+    ItemsQuery,
+    SortKey,
+    Title,
+    change_items,
+    contains_words,
+    cut_page,
+    delete_item,
+    find_item,
+    item_history,
+    replace_item,
+    work_size,
+)
 
 router = APIRouter(tags=["content and OKRs"])
 
-MAX_LIMIT, MAX_VIEWS = 500, 500
-ITEM_COST = 1_000  # characters: what going through an item costs besides its texts
-LABELS = {"key_result": "key result"}
+MAX_VIEWS = 500
 Slug = Annotated[str, Field(min_length=1, max_length=200, pattern=cms.SLUG_PATTERN)]
-Title = Annotated[str, Field(min_length=1, max_length=cms.MAX_TITLE)]
 ImageUrl = Annotated[str, Field(max_length=cms.MAX_URL, pattern=cms.URL_PATTERN)]
-PersonStep = Callable[[ToolItemTransaction], object]
+T = TypeVar("T")
 
 
 class PostBody(RequestBody):
@@ -130,16 +139,6 @@ class SiteViewsBody(RequestBody):
     views: Annotated[JsonList[PathViewsBody], Field(min_length=1, max_length=MAX_VIEWS)]
 
 
-class ItemChangeJson(BaseModel):
-    """One change: by `person`, or by the tool call that `approval_id` names. A long `diff` is cut."""
-
-    at: str
-    action: Literal["created", "updated"]
-    person: str | None
-    approval_id: str | None
-    diff: str
-
-
 class PostInfo(BaseModel):
     """`views` and `last_viewed_at` are what the site has reported: 0 and null if nothing yet."""
 
@@ -220,19 +219,6 @@ class CountedViews(BaseModel):
     unknown: list[str]
 
 
-class DeletedItem(BaseModel):
-    id: str
-    deleted_at: str
-
-
-class ItemsQuery(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    q: Annotated[str, Field(max_length=MAX_NAME, description="A part of the name, title or text.")] = ""
-    cursor: Annotated[str, Field(max_length=MAX_NAME + 20, description="`next` of the previous page.")] = ""
-    limit: Annotated[int, Field(ge=1, le=MAX_LIMIT)] = 100
-
-
 class ContentQuery(ItemsQuery):
     """`sort` is by name, by the newest change, or by the longest time without a view."""
 
@@ -256,7 +242,7 @@ async def list_posts(state: StateDep, principal: PrincipalDep, filters: Annotate
 @router.post("/api/content/posts", responses=documented_errors(409), status_code=201, **require_roles(DECIDERS))
 async def create_post(body: NewPostBody, state: StateDep, principal: PrincipalDep, response: Response) -> PostDetails:
     """Create a post; a draft unless its status says otherwise."""
-    await create_item(state, principal, POST, body.slug, body.model_dump(exclude={"slug"}))
+    await _create_content(state, principal, POST, body.slug, body.model_dump(exclude={"slug"}))
     return await _show_post(state, principal, body.slug, response)
 
 
@@ -278,22 +264,20 @@ async def change_post(
 @router.delete("/api/content/posts/{slug}", responses=documented_errors(404, 409), **require_roles(DECIDERS))
 async def delete_post(slug: str, state: StateDep, principal: PrincipalDep, request: RequestDep) -> DeletedItem:
     """Delete a post with its history and its views; this cannot be undone."""
-    return await _delete_content(state, principal, request, POST, slug)
+    return await _delete_content(state, principal, request, (POST, slug))
 
 
 async def _show_post(state: ServerState, principal: Principal, slug: str, response: Response) -> PostDetails:
-    record = await find_item(state, principal, POST, slug)
-    tag = response.headers["etag"] = etag(record.body)
-    seen = await cms.read_views(state.store.records(principal.workspace), POST, slug)
+    item = await find_item(state, principal, POST, slug)
+    tag = response.headers["etag"] = etag(item.body)
+    seen = await cms.read_views(state.store.tool_items(principal.workspace), POST, slug)
     history = await item_history(state, principal, POST, slug)
-    return PostDetails(
-        **_post_info(record, seen).model_dump(), body=str(record.body["body"]), etag=tag, history=history
-    )
+    return PostDetails(**_post_info(item, seen).model_dump(), body=str(item.body["body"]), etag=tag, history=history)
 
 
-def _post_info(record: ToolItem, seen: CmsViews) -> PostInfo:
-    line = cast(Mapping[str, Any], {**cms.post_line(record), **cms.views_json(seen)})
-    return PostInfo(**line, updated_at=rfc3339(record.at))
+def _post_info(item: ToolItem, seen: CmsViews) -> PostInfo:
+    line = cast(Mapping[str, Any], {**cms.post_line(item), **cms.views_json(seen)})
+    return PostInfo(**line, updated_at=rfc3339(item.at))
 
 
 # Pages
@@ -309,7 +293,7 @@ async def list_pages(state: StateDep, principal: PrincipalDep, filters: Annotate
 @router.post("/api/content/pages", responses=documented_errors(409), status_code=201, **require_roles(DECIDERS))
 async def create_page(body: NewPageBody, state: StateDep, principal: PrincipalDep, response: Response) -> PageDetails:
     """Create a page; a draft unless its status says otherwise."""
-    await create_item(state, principal, PAGE, body.slug, _page_json(body))
+    await _create_content(state, principal, PAGE, body.slug, _page_json(body))
     return await _show_page(state, principal, body.slug, response)
 
 
@@ -331,21 +315,21 @@ async def change_page(
 @router.delete("/api/content/pages/{slug}", responses=documented_errors(404, 409), **require_roles(DECIDERS))
 async def delete_page(slug: str, state: StateDep, principal: PrincipalDep, request: RequestDep) -> DeletedItem:
     """Delete a page with its sections, its history and its views; this cannot be undone."""
-    return await _delete_content(state, principal, request, PAGE, slug)
+    return await _delete_content(state, principal, request, (PAGE, slug))
 
 
 async def _show_page(state: ServerState, principal: Principal, slug: str, response: Response) -> PageDetails:
-    record = await find_item(state, principal, PAGE, slug)
-    tag = response.headers["etag"] = etag(record.body)
-    seen = await cms.read_views(state.store.records(principal.workspace), PAGE, slug)
-    sections = [SectionInfo(**section) for section in cms.read_page(record)["sections"]]
+    item = await find_item(state, principal, PAGE, slug)
+    tag = response.headers["etag"] = etag(item.body)
+    seen = await cms.read_views(state.store.tool_items(principal.workspace), PAGE, slug)
+    sections = [SectionInfo(**section) for section in cms.read_page(item)["sections"]]
     history = await item_history(state, principal, PAGE, slug)
-    return PageDetails(**_page_info(record, seen).model_dump(), sections=sections, etag=tag, history=history)
+    return PageDetails(**_page_info(item, seen).model_dump(), sections=sections, etag=tag, history=history)
 
 
-def _page_info(record: ToolItem, seen: CmsViews) -> PageInfo:
-    line = cast(dict[str, Any], {**cms.page_line(record), **cms.views_json(seen)})
-    return PageInfo(section_count=line.pop("sections"), **line, updated_at=rfc3339(record.at))
+def _page_info(item: ToolItem, seen: CmsViews) -> PageInfo:
+    line = cast(dict[str, Any], {**cms.page_line(item), **cms.views_json(seen)})
+    return PageInfo(section_count=line.pop("sections"), **line, updated_at=rfc3339(item.at))
 
 
 def _page_json(body: PageBody) -> Mapping[str, object]:
@@ -364,13 +348,13 @@ def _page_json(body: PageBody) -> Mapping[str, object]:
 @router.get("/api/content/images", responses=documented_errors(), **require_roles(VIEWERS))
 async def list_images(state: StateDep, principal: PrincipalDep, filters: Annotated[ItemsQuery, Query()]) -> ImageList:
     """Images, and the posts and pages that show them."""
-    records = state.store.records(principal.workspace)
-    links, images = await cms.find_links(records), await records.list(IMAGE)
+    tool_items = state.store.tool_items(principal.workspace)
+    links, images = await cms.find_links(tool_items), await tool_items.list(IMAGE)
 
     def search() -> ImageList:
-        wanted = [record for record in images if contains_words(filters.q, record)]
-        found, following = cut_page([((0, record.id), record) for record in wanted], filters)
-        return ImageList(items=[_image_info(record, links) for record in found], next=following)
+        wanted = [item for item in images if contains_words(filters.q, item)]
+        found, following = cut_page([((0, item.id), item) for item in wanted], filters)
+        return ImageList(items=[_image_info(item, links) for item in found], next=following)
 
     return await offload(work_size(images), search)
 
@@ -387,7 +371,7 @@ async def create_image(
         transaction.put(IMAGE, image_id, image)
         return image_id
 
-    image_id = str(await change_items(state, principal, cms.KINDS, step))
+    image_id = str(await change_items(state, principal, step))
     return await _show_image(state, principal, image_id, response)
 
 
@@ -411,21 +395,21 @@ async def change_image(
 @router.delete("/api/content/images/{image_id}", responses=documented_errors(404, 409), **require_roles(DECIDERS))
 async def delete_image(image_id: str, state: StateDep, principal: PrincipalDep, request: RequestDep) -> DeletedItem:
     """Delete an image with its history; this cannot be undone."""
-    return await _delete_content(state, principal, request, IMAGE, image_id)
+    return await _delete_content(state, principal, request, (IMAGE, image_id))
 
 
 async def _show_image(state: ServerState, principal: Principal, image_id: str, response: Response) -> ImageDetails:
-    record = await find_item(state, principal, IMAGE, image_id)
-    tag = response.headers["etag"] = etag(record.body)
-    links = await cms.find_links(state.store.records(principal.workspace))
+    item = await find_item(state, principal, IMAGE, image_id)
+    tag = response.headers["etag"] = etag(item.body)
+    links = await cms.find_links(state.store.tool_items(principal.workspace))
     history = await item_history(state, principal, IMAGE, image_id)
-    return ImageDetails(**_image_info(record, links).model_dump(), etag=tag, history=history)
+    return ImageDetails(**_image_info(item, links).model_dump(), etag=tag, history=history)
 
 
-def _image_info(record: ToolItem, links: Mapping[str, list[str]]) -> ImageInfo:
-    image = cms.read_image(record)
+def _image_info(item: ToolItem, links: Mapping[str, list[str]]) -> ImageInfo:
+    image = cms.read_image(item)
     used_in = links.get(cms.image_path(image), [])
-    return ImageInfo(id=record.id, **image, used_in=used_in, updated_at=rfc3339(record.at))
+    return ImageInfo(id=item.id, **image, used_in=used_in, updated_at=rfc3339(item.at))
 
 
 # Views
@@ -438,50 +422,15 @@ async def count_views(body: SiteViewsBody, state: StateDep, principal: Principal
     views = [
         cms.SiteView(each.path, each.count, parse_time(each.last_at) if each.last_at else now) for each in body.views
     ]
-    records = state.store.records(principal.workspace)
-    unknown = cast(list[str], await records.change("", lambda transaction: cms.count_views(transaction, views)))
+    tool_items = state.store.tool_items(principal.workspace)
+    unknown = cast(list[str], await tool_items.change("", lambda transaction: cms.count_views(transaction, views)))
     return CountedViews(counted=len(views) - len(unknown), unknown=unknown)
 
 
-# Items of any kind
+# Posts, pages and images alike
 
 
-async def find_item(state: ServerState, principal: Principal, kind: str, item_id: str) -> ToolItem:
-    found = await state.store.records(principal.workspace).get(kind, item_id)
-    if found is None:
-        raise _not_found(kind, item_id)
-    return found
-
-
-async def item_history(state: ServerState, principal: Principal, kind: str, item_id: str) -> list[ItemChangeJson]:
-    """The changes of an item, newest first, at most 100."""
-    return [
-        change_json(change) for change in await read_history(state.store.records(principal.workspace), kind, item_id)
-    ]
-
-
-def change_json(change: ItemChange) -> ItemChangeJson:
-    return ItemChangeJson(
-        at=rfc3339(change["at"]),
-        action=change["action"],
-        person=change["person"] or None,
-        approval_id=change["approval_id"] or None,
-        diff=change["diff"],
-    )
-
-
-async def change_items(state: ServerState, principal: Principal, kinds: frozenset[str], step: PersonStep) -> object:
-    """Run a step in a person's name: with its entries in the ledger and in the histories of the items."""
-    author = ChangeAuthor(person=principal.name)
-    return await state.store.records(principal.workspace).change_by(
-        principal.name,
-        principal.reviewer().trace,
-        kinds,
-        lambda transaction: step(HistoryTransaction(transaction, kinds, author)),
-    )
-
-
-async def create_item(
+async def _create_content(
     state: ServerState, principal: Principal, kind: str, item_id: str, body: Mapping[str, object]
 ) -> None:
     def step(transaction: ToolItemTransaction) -> None:
@@ -489,52 +438,15 @@ async def create_item(
             raise Conflict(f"There is already a {kind} {item_id!r}. Choose another slug.", id=item_id)
         transaction.put(kind, item_id, body)
 
-    await change_items(state, principal, cms.KINDS, step)
-
-
-async def replace_item(
-    state: ServerState, principal: Principal, request: HttpRequest, item: tuple[str, str], body: Mapping[str, object]
-) -> None:
-    """Replace the body of an item, if it exists and is still as the caller saw it."""
-
-    def step(transaction: ToolItemTransaction) -> None:
-        require_current(transaction, request, *item)
-        transaction.put(*item, body)
-
-    await change_items(state, principal, frozenset({item[0]}), step)
-
-
-def require_current(transaction: ToolItemTransaction, request: HttpRequest | None, kind: str, item_id: str) -> ToolItem:
-    """The item. Raises NotFound, or Stale if the request has an If-Match of another version."""
-    found = transaction.get(kind, item_id)
-    if found is None:
-        raise _not_found(kind, item_id)
-    if request is not None:
-        check_if_match(request.headers, etag(found.body))
-    return found
+    await change_items(state, principal, step)
 
 
 async def _delete_content(
-    state: ServerState, principal: Principal, request: HttpRequest, kind: str, item_id: str
+    state: ServerState, principal: Principal, request: HttpRequest, item: tuple[str, str]
 ) -> DeletedItem:
-    def step(transaction: ToolItemTransaction) -> int:
-        require_current(transaction, request, kind, item_id)
-        cms.delete_content(transaction, kind, item_id)
-        return transaction.now
-
-    at = cast(int, await change_items(state, principal, cms.KINDS, step))
-    return DeletedItem(id=item_id, deleted_at=rfc3339(at))
-
-
-def _not_found(kind: str, item_id: str) -> NotFound:
-    return NotFound(f"There is no {LABELS.get(kind, kind)} with this id.", id=item_id)
-
-
-# Lists
-
-
-SortKey = tuple[int, str]
-T = TypeVar("T")
+    return await delete_item(
+        state, principal, request, item, lambda transaction: cms.delete_content(transaction, *item)
+    )
 
 
 async def _list_content(
@@ -545,19 +457,19 @@ async def _list_content(
     info: Callable[[ToolItem, CmsViews], T],
 ) -> tuple[list[T], str | None]:
     """The posts or pages of one page of a list, and the cursor of the next; searched off the event loop."""
-    records = state.store.records(principal.workspace)
-    views, items = await cms.list_views(records, kind), await records.list(kind)
+    tool_items = state.store.tool_items(principal.workspace)
+    views, items = await cms.list_views(tool_items, kind), await tool_items.list(kind)
     since = parse_time(filters.not_viewed_since) if filters.not_viewed_since else None
 
-    def is_wanted(record: ToolItem, seen: CmsViews) -> bool:
+    def is_wanted(item: ToolItem, seen: CmsViews) -> bool:
         return (
-            filters.status in ("", cms.item_status(record))
-            and (since is None or cms.is_unused(record, seen, since))
-            and contains_words(filters.q, record)
+            filters.status in ("", cms.item_status(item))
+            and (since is None or cms.is_unused(item, seen, since))
+            and contains_words(filters.q, item)
         )
 
     def search() -> tuple[list[T], str | None]:
-        every = [(record, views.get(record.id, cms.NO_VIEWS)) for record in items]
+        every = [(item, views.get(item.id, cms.NO_VIEWS)) for item in items]
         wanted = [each for each in every if is_wanted(*each)]
         found, following = cut_page([(_sort_key(filters.sort, *each), each) for each in wanted], filters)
         return [info(*each) for each in found], following
@@ -565,53 +477,11 @@ async def _list_content(
     return await offload(work_size(items), search)
 
 
-def work_size(items: Iterable[ToolItem]) -> int:
-    """What going through the items costs, in characters; counted only until it is enough to be offloaded."""
-    size = 0
-    for item in items:
-        size += ITEM_COST + sum(map(len, _texts(item.body)))
-        if size >= OFFLOAD_THRESHOLD:
-            break
-    return size
-
-
-def _sort_key(sort: str, record: ToolItem, seen: CmsViews) -> SortKey:
+def _sort_key(sort: str, item: ToolItem, seen: CmsViews) -> SortKey:
     match sort:
         case "updated":
-            return -record.at, record.id
+            return -item.at, item.id
         case "viewed":
-            return seen.last_viewed_at or 0, record.id
+            return seen.last_viewed_at or 0, item.id
         case _:
-            return 0, record.id
-
-
-def cut_page(found: Sequence[tuple[SortKey, T]], filters: ItemsQuery) -> tuple[list[T], str | None]:
-    """The items after the cursor, which is the sort key of the last item of the previous page."""
-    after = _parse_cursor(filters.cursor)
-    left = sorted((each for each in found if after is None or each[0] > after), key=lambda each: each[0])
-    page = left[: filters.limit]
-    following = f"{page[-1][0][0]}.{page[-1][0][1]}" if len(left) > len(page) else None
-    return [item for _, item in page], following
-
-
-def _parse_cursor(cursor: str) -> SortKey | None:
-    number, _, item_id = cursor.partition(".")
-    if not cursor:
-        return None
-    if not number.removeprefix("-").isdecimal() or not number.isascii():
-        raise InvalidRequest("The cursor is not valid: send `next` of the previous page, unchanged.")
-    return int(number), item_id
-
-
-def contains_words(words: str, record: ToolItem) -> bool:
-    """Whether the id or one of the texts of an item has these words, regardless of case."""
-    wanted = words.strip().casefold()
-    return not wanted or any(wanted in text.casefold() for text in (record.id, *_texts(record.body)))
-
-
-def _texts(body: Mapping[str, object]) -> Iterator[str]:
-    for value in body.values():
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, list):
-            yield from (text for part in value for text in _texts(part))
+            return 0, item.id

@@ -12,7 +12,7 @@ from typing import Annotated, Any, cast
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field
 
-from interlock.chat.record_tools import read_history
+from interlock.chat.item_tools import read_history
 from interlock.chat.tools import okr
 from interlock.chat.tools.okr import KEY_RESULT, OBJECTIVE, ObjectiveStatus
 from interlock.core.errors import Conflict
@@ -31,7 +31,8 @@ from interlock.server.dependencies import (
     require_roles,
 )
 from interlock.server.http import RequestBody, example
-from interlock.server.routes.content import (
+from interlock.server.state import ServerState
+from interlock.server.tool_items import (
     DeletedItem,
     ItemChangeJson,
     ItemsQuery,
@@ -40,12 +41,12 @@ from interlock.server.routes.content import (
     change_json,
     contains_words,
     cut_page,
+    delete_item,
     find_item,
     replace_item,
     require_current,
     work_size,
 )
-from interlock.server.state import ServerState
 
 router = APIRouter(tags=["content and OKRs"])
 
@@ -147,17 +148,17 @@ async def list_objectives(
     state: StateDep, principal: PrincipalDep, filters: Annotated[ObjectivesQuery, Query()]
 ) -> ObjectiveList:
     """Objectives with their key results and progress."""
-    records = state.store.records(principal.workspace)
-    objectives, key_results = await records.list(OBJECTIVE), await records.list(KEY_RESULT)
+    tool_items = state.store.tool_items(principal.workspace)
+    objectives, key_results = await tool_items.list(OBJECTIVE), await tool_items.list(KEY_RESULT)
 
     def search() -> ObjectiveList:
         results = okr.group_key_results(key_results)
-        wanted = [record for record in objectives if _is_wanted(record, filters)]
-        found, following = cut_page([((len(record.id), record.id), record) for record in wanted], filters)
+        wanted = [item for item in objectives if _is_wanted(item, filters)]
+        found, following = cut_page([((len(item.id), item.id), item) for item in wanted], filters)
         return ObjectiveList(
-            items=[_objective_info(record, results[record.id]) for record in found],
+            items=[_objective_info(item, results[item.id]) for item in found],
             next=following,
-            quarters=sorted({str(record.body["quarter"]) for record in objectives}, reverse=True),
+            quarters=sorted({str(item.body["quarter"]) for item in objectives}, reverse=True),
         )
 
     return await offload(work_size(chain(objectives, key_results)), search)
@@ -173,7 +174,7 @@ async def create_objective(
         fields = {**body.model_dump(), "quarter": body.quarter or okr.quarter_name(transaction.now)}
         return okr.add_objective(transaction, cast(okr.Objective, fields))["id"]
 
-    objective_id = str(await change_items(state, principal, okr.KINDS, step))
+    objective_id = str(await change_items(state, principal, step))
     return await _show_objective(state, principal, objective_id, response)
 
 
@@ -204,13 +205,10 @@ async def delete_objective(
     objective_id: str, state: StateDep, principal: PrincipalDep, request: RequestDep
 ) -> DeletedItem:
     """Delete an objective with its key results and their history; this cannot be undone."""
-
-    def step(transaction: ToolItemTransaction) -> int:
-        require_current(transaction, request, OBJECTIVE, objective_id)
-        okr.delete_objective(transaction, objective_id)
-        return transaction.now
-
-    return await _delete(state, principal, objective_id, step)
+    item = (OBJECTIVE, objective_id)
+    return await delete_item(
+        state, principal, request, item, lambda transaction: okr.delete_objective(transaction, objective_id)
+    )
 
 
 @router.post(
@@ -231,7 +229,7 @@ async def create_key_result(
         fields = {**body.model_dump(), "objective_id": objective_id}
         return okr.add_key_result(transaction, cast(okr.KeyResult, fields))["id"]
 
-    result_id = str(await change_items(state, principal, okr.KINDS, step))
+    result_id = str(await change_items(state, principal, step))
     return await _show_key_result(state, principal, result_id, response)
 
 
@@ -264,57 +262,47 @@ async def delete_key_result(
     key_result_id: str, state: StateDep, principal: PrincipalDep, request: RequestDep
 ) -> DeletedItem:
     """Delete a key result with its history; this cannot be undone."""
-
-    def step(transaction: ToolItemTransaction) -> int:
-        require_current(transaction, request, KEY_RESULT, key_result_id)
-        transaction.delete(KEY_RESULT, key_result_id)
-        return transaction.now
-
-    return await _delete(state, principal, key_result_id, step)
+    item = (KEY_RESULT, key_result_id)
+    return await delete_item(state, principal, request, item, lambda transaction: transaction.delete(*item))
 
 
-async def _delete(state: ServerState, principal: Principal, item_id: str, step: Any) -> DeletedItem:
-    at = cast(int, await change_items(state, principal, okr.KINDS, step))
-    return DeletedItem(id=item_id, deleted_at=rfc3339(at))
-
-
-def _is_wanted(record: ToolItem, filters: ObjectivesQuery) -> bool:
+def _is_wanted(item: ToolItem, filters: ObjectivesQuery) -> bool:
     return (
-        filters.quarter in ("", record.body["quarter"])
-        and filters.status in (None, record.body["status"])
-        and contains_words(filters.q, record)
+        filters.quarter in ("", item.body["quarter"])
+        and filters.status in (None, item.body["status"])
+        and contains_words(filters.q, item)
     )
 
 
 async def _show_objective(
     state: ServerState, principal: Principal, objective_id: str, response: Response
 ) -> ObjectiveDetails:
-    record = await find_item(state, principal, OBJECTIVE, objective_id)
-    tag = response.headers["etag"] = etag(record.body)
-    records = state.store.records(principal.workspace)
-    every = await records.list(KEY_RESULT)
+    item = await find_item(state, principal, OBJECTIVE, objective_id)
+    tag = response.headers["etag"] = etag(item.body)
+    tool_items = state.store.tool_items(principal.workspace)
+    every = await tool_items.list(KEY_RESULT)
     results = await offload(work_size(every), lambda: okr.group_key_results(every)[objective_id])
     items = [(OBJECTIVE, objective_id), *((KEY_RESULT, result.id) for result in results)]
-    changes = [(change, item_id) for kind, item_id in items for change in await read_history(records, kind, item_id)]
+    changes = [(change, item_id) for kind, item_id in items for change in await read_history(tool_items, kind, item_id)]
     newest = sorted(changes, key=lambda each: each[0]["at"], reverse=True)[:MAX_SHOWN_CHANGES]
     history = [ObjectiveChangeJson(**change_json(change).model_dump(), item=item_id) for change, item_id in newest]
-    return ObjectiveDetails(**_objective_info(record, results).model_dump(), etag=tag, history=history)
+    return ObjectiveDetails(**_objective_info(item, results).model_dump(), etag=tag, history=history)
 
 
-def _objective_info(record: ToolItem, results: Sequence[ToolItem]) -> ObjectiveInfo:
-    fields = cast(dict[str, Any], okr.objective_json(record, results))
+def _objective_info(item: ToolItem, results: Sequence[ToolItem]) -> ObjectiveInfo:
+    fields = cast(dict[str, Any], okr.objective_json(item, results))
     fields["key_results"] = [_key_result_info(result) for result in results]
-    return ObjectiveInfo(**fields, updated_at=rfc3339(record.at))
+    return ObjectiveInfo(**fields, updated_at=rfc3339(item.at))
 
 
 async def _show_key_result(
     state: ServerState, principal: Principal, result_id: str, response: Response
 ) -> KeyResultDetails:
-    record = await find_item(state, principal, KEY_RESULT, result_id)
-    response.headers["etag"] = etag(record.body)
-    return KeyResultDetails(**_key_result_info(record).model_dump(), objective_id=str(record.body["objective_id"]))
+    item = await find_item(state, principal, KEY_RESULT, result_id)
+    response.headers["etag"] = etag(item.body)
+    return KeyResultDetails(**_key_result_info(item).model_dump(), objective_id=str(item.body["objective_id"]))
 
 
-def _key_result_info(record: ToolItem) -> KeyResultInfo:
-    fields = cast(Mapping[str, Any], okr.key_result_json(record))
-    return KeyResultInfo(**fields, updated_at=rfc3339(record.at), etag=etag(record.body))
+def _key_result_info(item: ToolItem) -> KeyResultInfo:
+    fields = cast(Mapping[str, Any], okr.key_result_json(item))
+    return KeyResultInfo(**fields, updated_at=rfc3339(item.at), etag=etag(item.body))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from interlock.core.approval.approval import FINAL_STATUSES, Approval
@@ -31,7 +32,14 @@ class Interned:
 
     LIMIT = 10_000
 
+    def add(self, terms: Mapping[str, Ask], specs: Iterable[str], tools: Iterable[tuple[str, str, str]]) -> None:
+        self.terms.update(terms)
+        self.specs.update(specs)
+        self.tools.update(tools)
+        self.trim()
+
     def trim(self) -> None:
+        """Drop what has grown past the limit; call it after every addition."""
         for known in (self.terms, self.specs, self.tools, self.saturated_keys):
             if len(known) > self.LIMIT:
                 known.clear()
@@ -77,12 +85,8 @@ class BatchCache:
         self.payloads.pop(key, None)
 
     def put_payload(self, key: CacheKey, payload: Payload | None) -> None:
-        """Cache a complete payload, after its approval was cached; None if it is only partly known."""
-        if (
-            key not in self.approvals
-            or payload is None
-            or sum([len(part) for part in payload if part]) > self.MAX_PAYLOAD_BYTES
-        ):
+        """Cache a complete payload of a cached approval; None if it is only partly known."""
+        if payload is None or sum(map(len, filter(None, payload))) > self.MAX_PAYLOAD_BYTES:
             self.payloads.pop(key, None)
         else:
             self.payloads[key] = payload
@@ -95,5 +99,5 @@ def intern_terms(sha256: str, found: list[Row], interned: Interned) -> Ask:
     terms = parse_terms(bytes(found[0][0]))
     if terms.sha256 != sha256:
         raise StoreUnavailable("The terms of an approval were altered in the database. Nothing was run.")
-    interned.terms[sha256] = terms
+    interned.add({sha256: terms}, (), ())
     return terms

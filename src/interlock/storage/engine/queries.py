@@ -24,8 +24,8 @@ DELIVERY_COLUMNS = (
     "attempts, fence, runner, error, created_at, since, due_at, sent_at, spent_at"
 )
 PAYLOAD_COLUMNS = {
-    "whole": "p.args, p.shown, p.sentence, p.agent_says, p.preview, p.result, p.error",
-    "sentence": "null, null, p.sentence, null, null, null, null",
+    "whole": "p.args, p.shown, p.sentence, p.agent_says, p.preview, p.result, p.error, p.preview_version",
+    "sentence": "null, null, p.sentence, null, null, null, null, null",
 }
 # Counted by time, tool and agent: proposals, their outcomes, and refused decisions.
 CHARTED_KINDS = (

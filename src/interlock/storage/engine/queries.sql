@@ -104,7 +104,7 @@ select count(distinct run_id) from (
 ) as waiting
 
 -- name: insert_payload
-insert into payloads (workspace, id, args, shown, sentence, agent_says, preview) values (?, ?, ?, ?, ?, ?, ?)
+insert into payloads (workspace, id, args, shown, sentence, agent_says, preview, preview_version) values (?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: edit_payload
 update payloads set args = ?, shown = ?, sentence = ?, preview = null where workspace = ? and id = ?
@@ -113,7 +113,7 @@ update payloads set args = ?, shown = ?, sentence = ?, preview = null where work
 update payloads set result = ?, error = ? where workspace = ? and id = ?
 
 -- name: payload
-select args, shown, sentence, agent_says, preview, result, error from payloads where workspace = ? and id = ?
+select args, shown, sentence, agent_says, preview, result, error, preview_version from payloads where workspace = ? and id = ?
 
 -- name: write_status_count
 insert into tallies (workspace, status, n) values (?, ?, ?)
@@ -660,6 +660,7 @@ order by e.seq limit ?
 select count(*), count(coalesce(p.id, case when e.kind = 'denied' then c.workspace end))
 from events e
     left join contents c on c.workspace = e.workspace and c.seq = e.seq and e.kind = 'denied'
+        and e.data not like '%"args_left_out":%'
     left join payloads p on p.workspace = e.workspace and p.id = e.approval_id and p.args is not null
 where e.workspace = ? and e.at >= ? and e.kind in ('proposed', 'allowed', 'denied')
 

@@ -8,6 +8,8 @@ from dataclasses import fields
 from typing import Any, cast
 
 from interlock.core.approval.approval import (
+    NO_DISCUSSION,
+    NO_TIMERS,
     Approval,
     ApprovalDeadlines,
     DecisionRecord,
@@ -38,7 +40,7 @@ Row = Sequence[Any]
 _GRANT_COLUMNS = ("workspace", "id", *(each.name for each in fields(Grant)[2:]))
 _KEY_COLUMNS = tuple(each.name for each in fields(ApiKey))
 APPROVAL_COLUMN_COUNT = 32  # columns of an approval in a row; the payload's follow
-PAYLOAD_COLUMN_COUNT = 7
+PAYLOAD_COLUMN_COUNT = 8
 TERMS_COLUMN = 17  # the column with the digest of its terms
 
 
@@ -102,7 +104,9 @@ def only_advances(old: Approval, new: Approval, changed: Set[str]) -> bool:
 
     `changed` are the attributes that are not the same objects; they may still be equal.
     """
-    return all(getattr(new, name) == getattr(old, name) for name in changed & DECISION_FIELDS)
+    if not (decided := changed & DECISION_FIELDS):
+        return True
+    return all(getattr(new, name) == getattr(old, name) for name in decided)
 
 
 def _state_values(a: Approval) -> tuple[object, ...]:
@@ -149,7 +153,8 @@ def read_approval(row: Row, terms: Callable[[str], Ask]) -> Approval:
 
 
 def read_payload(row: Row) -> Payload:
-    return Payload(*row)
+    """Read the last columns of a row; a cached payload is returned as it is."""
+    return row if isinstance(row, Payload) else Payload(*row[-PAYLOAD_COLUMN_COUNT:])
 
 
 def _decision_json(d: DecisionRecord) -> str:
@@ -159,8 +164,10 @@ def _decision_json(d: DecisionRecord) -> str:
 
 def _progress_json(a: Approval) -> str | None:
     alarms, schema_errors = a.findings
-    rare = _rare_progress(a) if schema_errors or a.erasure or a.deadlines.deferred or any(a.discussion) else {}
-    if not (rare or alarms or a.votes or a.editors or a.delegations or any(a.timers)):
+    has_discussion = a.discussion is not NO_DISCUSSION and any(a.discussion)
+    rare = _rare_progress(a) if schema_errors or a.erasure or a.deadlines.deferred or has_discussion else {}
+    has_timers = a.timers is not NO_TIMERS and any(a.timers)
+    if not (rare or alarms or a.votes or a.editors or a.delegations or has_timers):
         return None
     body: dict[str, object] = {
         "alarms": alarms,

@@ -26,6 +26,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence, Set
+from struct import Struct
 from typing import Protocol, cast
 
 from interlock.core.approval.approval import Approval
@@ -49,6 +50,8 @@ from interlock.storage.engine.cache import BatchCache, CacheKey, Interned, inter
 from interlock.storage.engine.rows import Row
 
 _new = tuple.__new__  # for every entry: the constructor of a named tuple takes three times as long
+SALT_SIZE = 16
+SALTS = Struct(f"{SALT_SIZE}s" * 32)
 DUE_THREADS_TOPIC = "threads"  # wake-up topic of thread runners, in no workspace
 LEDGER_TOPIC = "ledger"  # wake-up topic of the notification dispatcher
 
@@ -136,7 +139,7 @@ class Transaction:
             raise NotFound("There is no approval with this id.", approval_id=approval_id)
         approval = known or rows.read_approval(found[0], self.terms)
         kept = found and not approval.erasure  # rows that this batch erases stay in the database until its end
-        payload = rows.read_payload(found[0][-rows.PAYLOAD_COLUMN_COUNT :]) if kept else Payload()
+        payload = rows.read_payload(found[0]) if kept else Payload()
         return Stored(approval, _merge_payloads(payload, self._payloads.get(key)))
 
     def find_by_call(self, workspace: str, run_id: str, call_id: str) -> Stored | None:
@@ -194,6 +197,12 @@ class Transaction:
             known = self._cache.policy_revisions[workspace] = PolicyRevision(int(policy), int(agents))
         return known
 
+    def cache_start_conditions(self, workspace: str) -> None:
+        """Read what can stop a start, unless it is cached: for a proposal, whose call starts soon."""
+        if workspace not in self._cache.policy_revisions or workspace not in self._cache.freezes:
+            self.freezes(workspace)
+            self.policy_revision(workspace)
+
     def set_policy_revision(self, workspace: str, revision: PolicyRevision) -> None:
         self._policy_revisions[workspace] = revision
 
@@ -248,14 +257,14 @@ class Transaction:
         key = (subject.workspace, approval.id)
         entries = self._seal(subject.workspace, add_row_digests(change))
         self._intern(approval.terms)
-        self.store_spec(spec)
-        if self._is_new_tool(subject.workspace, spec, subject.agent):
+        if self._is_new_tool(subject.workspace, spec, subject.agent):  # else its definition is stored
+            self.store_spec(spec)
             caller = stored_caller(subject)
             key_id = "" if caller is None else caller.credential
             self._insert_tool(subject.workspace, spec, subject.agent, approval.created_at, key_id)
         self._writes["insert_approval"].append(rows.insert_values(approval))
         shown = (payload.args, payload.shown, payload.sentence, payload.agent_says, payload.preview)
-        self._writes["insert_payload"].append((*key, *shown))
+        self._writes["insert_payload"].append((*key, *shown, payload.preview_version))
         self._approvals[key], self._payloads[key] = approval, payload
         self._inserted.add(key)
         self._calls[subject.workspace, subject.run_id, subject.call_id] = approval.id
@@ -266,23 +275,25 @@ class Transaction:
 
     def update(self, old: Approval, change: Change[Approval]) -> None:
         """Write a change, with a compare-and-set on the version: if it fails, nothing is written, events included."""
-        new, workspace = change.state, old.subject.workspace
+        new, events, payload, _, grant = change
+        workspace, run_id = old.subject.workspace, old.subject.run_id
         if new is old:
-            entries = self._seal(workspace, change.events)  # a refusal changes no row
+            entries = self._seal(workspace, events)  # a refusal changes no row
         else:
             changed = changed_fields(old, new)
             entries = self._seal(workspace, add_row_digests(change, old, changed))
             self._write_approval(old, new, changed)
             self._approvals[workspace, new.id] = new
             if new.status != old.status:
-                self._status_counts[workspace, old.status] -= 1
-                self._status_counts[workspace, new.status] += 1
-        if change.payload is not None:
-            self._write_payload(workspace, new.id, change.payload)
-        if old.subject.run_id.startswith(THREAD):
-            self.wake_thread(workspace, old.subject.run_id)
-        if change.grant is not None:
-            self._write_grant(workspace, change.grant)
+                counts = self._status_counts
+                counts[workspace, old.status] -= 1
+                counts[workspace, new.status] += 1
+        if payload is not None:
+            self._write_payload(workspace, new.id, payload)
+        if run_id.startswith(THREAD):
+            self.wake_thread(workspace, run_id)
+        if grant is not None:
+            self._write_grant(workspace, grant)
         self._append(workspace, entries)
 
     def erase(self, old: Approval, new: Approval) -> None:
@@ -352,44 +363,47 @@ class Transaction:
         self._append(workspace, self._seal(workspace, events))
 
     def flush(self) -> None:
-        for (workspace, status), n in self._status_counts.items():
-            if n:
-                self._writes["write_status_count"].append((workspace, status, n))
-        for workspace in self._changed_workspaces:
-            head = self._heads[workspace]
-            self._writes["write_head"].append((head.workspace, head.seq, head.link, head.at))
-        for name in sorted(self._writes, key=WRITE_ORDER.__getitem__):
-            values = self._writes[name]
-            if self._connection.write(name, values) != len(values) and name in COMPARE_AND_SET_WRITES:
+        writes, send = self._writes, self._connection.write
+        counts: list[tuple[object, ...]] = [(*key, n) for key, n in self._status_counts.items() if n]
+        if counts:
+            writes["write_status_count"] = counts
+        if self._changed_workspaces:
+            writes["write_head"] = [tuple(self._heads[workspace]) for workspace in self._changed_workspaces]
+        for name in sorted(writes, key=WRITE_ORDER.__getitem__):
+            values = writes[name]
+            if send(name, values) != len(values) and name in COMPARE_AND_SET_WRITES:
                 raise LostRace(name)
 
     def after_commit(self) -> dict[str, set[str]]:
         """Return the changed ids by workspace, and update the caches. Call it after the commit."""
-        self._interned.terms.update(self._new_terms)
-        self._interned.specs.update(self._new_specs)
-        self._interned.tools.update(self._new_tools)
-        self._interned.trim()
+        self._update_cache()
         changed: dict[str, set[str]] = {workspace: set() for workspace in self._changed_workspaces}
-        keep = self._cache.put_approval
-        for key, approval in self._approvals.items():
-            if key[0] not in changed:
-                changed[key[0]] = set()
-            changed[key[0]].add(key[1])
-            keep(key, approval)
+        for workspace, approval_id in self._approvals:
+            if workspace not in changed:
+                changed[workspace] = set()
+            changed[workspace].add(approval_id)
         for workspace, ids in self._threads.items():
             changed.setdefault(workspace, set()).update(ids)
         if self._changed_workspaces:
             changed.setdefault("", set()).add(LEDGER_TOPIC)
-        for key, payload in self._payloads.items():
-            self._cache.put_payload(key, self._whole_payload(key, payload))
-        self._cache.heads.update(self._heads)
-        for workspace in self._freezes:
-            self._cache.freezes.pop(workspace, None)
-        self._cache.policy_revisions.update(self._policy_revisions)
-        self._cache.users.update(self._users)
-        for (workspace, _), grant in self._grants.items():
-            self._cache.grants.pop((workspace, grant.tool), None)
         return changed
+
+    def _update_cache(self) -> None:
+        cache = self._cache
+        for key, approval in self._approvals.items():
+            cache.put_approval(key, approval)
+        for key, payload in self._payloads.items():
+            if key in cache.approvals:
+                cache.put_payload(key, self._whole_payload(key, payload))
+        cache.heads.update(self._heads)
+        cache.policy_revisions.update(self._policy_revisions)
+        cache.users.update(self._users)
+        for workspace in self._freezes:
+            cache.freezes.pop(workspace, None)
+        for (workspace, _), grant in self._grants.items():
+            cache.grants.pop((workspace, grant.tool), None)
+        if self._new_terms or self._new_specs or self._new_tools:
+            self._interned.add(self._new_terms, self._new_specs, self._new_tools)
 
     def _is_new_tool(self, workspace: str, spec: ToolSpec, agent: str) -> bool:
         tool = (workspace, spec.sha256, agent)
@@ -410,6 +424,7 @@ class Transaction:
             )
             if self._declared_counts[source] >= MAX_DECLARED:
                 self._interned.saturated_keys.add(source)
+                self._interned.trim()
         return self._declared_counts[source]
 
     def _whole_payload(self, key: CacheKey, new: Payload) -> Payload | None:
@@ -445,9 +460,10 @@ class Transaction:
             self._writes["end_payload"].append((payload.result, payload.error, *key))
 
     def _salt(self) -> bytes:
-        if not self._salts:
-            chance = os.urandom(512 if self._changed_workspaces else 64)  # most transactions need one or two salts
-            self._salts = [chance[at : at + 16] for at in range(0, len(chance), 16)]
+        """Return a salt, and keep some more if this is not the first: most transactions need only one."""
+        if not self._changed_workspaces:
+            return os.urandom(SALT_SIZE)
+        self._salts = [*SALTS.unpack(os.urandom(SALTS.size))]
         return self._salts.pop()
 
     def _seal(self, workspace: str, events: Iterable[Event]) -> list[Entry]:
@@ -456,20 +472,21 @@ class Transaction:
         now = (self._moments.get(workspace) or self.moment(workspace)).now
         entries: list[Entry] = []
         for event in events:
-            if entries:
-                head = _entry_head(entries[-1])
-            entries.append(make_entry(event, head, now, self._salt()))
+            entry = make_entry(event, head, now, self._salts.pop() if self._salts else self._salt())
+            entries.append(entry)
+            head = _new(Head, (workspace, entry[1], entry[8], now))
         return entries
 
     def _append(self, workspace: str, entries: list[Entry]) -> None:
         if not entries:
             return
-        sets = self._writes
+        writes = self._writes
         for entry in entries:
-            sets["insert_event"].append(entry[:9])
-            if entry.content is not None:
-                sets["insert_content"].append((workspace, entry.seq, entry.salt, entry.content))
-        self._heads[workspace] = _entry_head(entries[-1])
+            _, seq, at, _, _, _, _, _, link, salt, content = entry
+            writes["insert_event"].append(entry[:9])
+            if content is not None:
+                writes["insert_content"].append((workspace, seq, salt, content))
+        self._heads[workspace] = _new(Head, (workspace, seq, link, at))
         self._changed_workspaces.add(workspace)
         if entries[0].seq == 1:  # everything that this ledger is about is stated by its own entries
             self.write("write_consumer_offset", workspace, STATED_KIND, 0)
@@ -482,10 +499,6 @@ class Transaction:
     def terms(self, sha256: str) -> Ask:
         known = self._new_terms.get(sha256) or self._interned.terms.get(sha256)
         return known or intern_terms(sha256, self._connection.fetch("terms", sha256), self._interned)
-
-
-def _entry_head(entry: Entry) -> Head:
-    return _new(Head, (entry.workspace, entry.seq, entry.link, entry.at))
 
 
 def _merge_payloads(old: Payload, new: Payload | None) -> Payload:

@@ -303,9 +303,11 @@ def _distinct_reads(batch: list[BatchItem]) -> list[NamedRead]:
 
 
 _CHECK_PAYLOADS = placeholders(
-    "with found as (select from unnest(?::text[], ?::text[], ?::bytea[], ?::bytea[]) as k(workspace, id, args, shown) "
+    "with found as (select from unnest(?::text[], ?::text[], ?::bytea[], ?::bytea[], ?::text[]) "
+    "as k(workspace, id, args, shown, preview_version) "
     "join payloads p on p.workspace = k.workspace and p.id = k.id "
-    "and p.args is not distinct from k.args and p.shown is not distinct from k.shown) "
+    "and p.args is not distinct from k.args and p.shown is not distinct from k.shown "
+    "and p.preview_version is not distinct from k.preview_version) "
     "select case when count(*) = ?::bigint then 0 else interlock_stale() end from found"
 )
 _BEGIN = "begin isolation level read committed"
@@ -418,7 +420,9 @@ class CachedSession:
     def check(self, session: BatchSession) -> None:
         """Have the server check that the cached payloads are the stored ones: only what is stored may be executed."""
         if self._assumed:
-            columns = zip(*((*key, kept.args, kept.shown) for key, kept in self._assumed.items()), strict=True)
+            kept = self._assumed.items()
+            rows = ((*key, each.args, each.shown, each.preview_version) for key, each in kept)
+            columns = zip(*rows, strict=True)
             session.send(_CHECK_PAYLOADS, (*map(array_literal, columns), len(self._assumed)))
 
     def write(self, name: str, values: Sequence[tuple[object, ...]]) -> int:

@@ -18,7 +18,7 @@ from interlock.storage.engine.rows import Row
 from interlock.storage.engine.transaction import Transaction
 from interlock.storage.engine.writer import BatchItem
 from interlock.storage.tables import approvals
-from interlock.storage.tables.records import APPLIED_RETENTION
+from interlock.storage.tables.tool_items import APPLIED_RETENTION
 
 T = TypeVar("T")
 KEY_COLUMN_COUNT = 17  # columns of a key in a row

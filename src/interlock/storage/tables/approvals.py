@@ -79,7 +79,7 @@ def begin(transaction: ProposalTransaction, now: int) -> BatchItem:
         if transaction.fence is not None:
             check_lease(tx, call.workspace, call.run_id, transaction.fence)
         change = transaction.step(tx.moment(call.workspace), lambda: tx.grants(*grants[1:]))
-        _read_start_conditions(tx, call.workspace)
+        tx.cache_start_conditions(call.workspace)
         tx.insert(change, proposal.spec)
         return Stored(change.state, change.payload or Payload())
 
@@ -178,7 +178,7 @@ def transition_stored(workspace: str, approval_id: str, step: StoredStep) -> Bat
 
 
 def _read_start_conditions(tx: Transaction, workspace: str) -> StartConditions:
-    """Read what can stop a start; a proposal reads it too, so that it is cached when its call starts."""
+    """Read what can stop a start."""
     return StartConditions(tx.freezes(workspace), tx.policy_revision(workspace))
 
 

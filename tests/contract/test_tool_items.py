@@ -14,7 +14,7 @@ from interlock.app.worker import CLEANUP_INTERVAL
 from interlock.core.errors import InvalidRequest, ToolFailed
 from interlock.core.ledger.erasure import Erasure
 from interlock.core.ports import ToolItem, ToolItemTransaction
-from interlock.storage.tables.records import APPLIED_RETENTION, MAX_LISTED, SqlToolItemStore
+from interlock.storage.tables.tool_items import APPLIED_RETENTION, MAX_LISTED, SqlToolItemStore
 from tests.counter_program import increment
 from tests.databases import Database
 from tests.support import OK, START, Clock, approve, ledger_violations, open_services, propose_pending
@@ -28,7 +28,7 @@ async def stored_count(records: SqlToolItemStore) -> object:
 
 
 async def test_what_is_put_is_found_and_what_is_deleted_is_gone(services: AppServices, clock: Clock) -> None:  # R7
-    records = services.store.records("default")
+    records = services.store.tool_items("default")
     body = {"title": "Grüße", "parts": [1, 2.5, None, True, {"deep": "\U0001f600"}]}
     await records.change("", lambda shelf: shelf.put("page", "b", body))
     clock.advance(1_000)
@@ -44,7 +44,7 @@ async def test_what_is_put_is_found_and_what_is_deleted_is_gone(services: AppSer
 
 
 async def test_each_workspace_has_records_and_keys_of_its_own(services: AppServices) -> None:  # R7
-    here, there = services.store.records("default"), services.store.records("other")
+    here, there = services.store.tool_items("default"), services.store.tool_items("other")
     assert await here.change("key", increment) == 1
     assert await there.get("counter", "c") is None
     assert await there.change("key", increment) == 1
@@ -52,7 +52,7 @@ async def test_each_workspace_has_records_and_keys_of_its_own(services: AppServi
 
 
 async def test_the_same_key_changes_once_and_gives_the_same_again(services: AppServices) -> None:  # R7
-    records = services.store.records("default")
+    records = services.store.tool_items("default")
 
     def step(shelf: ToolItemTransaction) -> object:
         return {"n": increment(shelf), "list": (1, 2)}
@@ -68,19 +68,19 @@ async def test_the_same_key_changes_once_and_gives_the_same_again(services: AppS
 async def test_without_a_key_every_change_counts_and_none_is_kept(
     services: AppServices, database: Database
 ) -> None:  # R7
-    records = services.store.records("default")
+    records = services.store.tool_items("default")
     assert [await records.change("", increment) for _ in range(3)] == [1, 2, 3]
     assert database.sql("select count(*) from applied") == [(0,)]
 
 
 async def test_of_many_at_once_with_one_key_one_changes_something(services: AppServices) -> None:  # R7
-    records = services.store.records("default")
+    records = services.store.tool_items("default")
     assert await asyncio.gather(*(records.change("key", increment) for _ in range(50))) == [1] * 50
     assert await stored_count(records) == 1
 
 
 async def test_changes_of_one_batch_see_each_other(services: AppServices) -> None:  # R7
-    records = services.store.records("default")
+    records = services.store.tool_items("default")
     results = await asyncio.gather(*(records.change(f"key{number}", increment) for number in range(50)))
     assert sorted(map(str, results)) == sorted(map(str, range(1, 51)))
     assert await stored_count(records) == 50
@@ -88,7 +88,7 @@ async def test_changes_of_one_batch_see_each_other(services: AppServices) -> Non
 
 async def test_a_key_counts_once_in_two_stores_that_race(database: Database, clock: Clock) -> None:  # R7
     async with open_services(database, clock) as here, open_services(database, clock) as there:
-        stores = [here.store.records("default"), there.store.records("default")]
+        stores = [here.store.tool_items("default"), there.store.tool_items("default")]
         for number in range(20):
             results = await asyncio.gather(*(records.change(f"key{number}", increment) for records in stores * 2))
             assert results == [number + 1] * 4
@@ -122,7 +122,7 @@ async def test_a_key_counts_once_in_processes_that_race(database: Database) -> N
 async def test_a_step_that_raises_has_changed_nothing(
     services: AppServices, database: Database, error: Exception
 ) -> None:  # R7
-    records = services.store.records("default")
+    records = services.store.tool_items("default")
     await records.change("", increment)
 
     def step(shelf: ToolItemTransaction) -> object:
@@ -142,7 +142,7 @@ async def test_a_step_that_raises_has_changed_nothing(
 async def test_what_cannot_be_kept_is_refused_and_changes_nothing(
     services: AppServices, database: Database
 ) -> None:  # R7
-    records = services.store.records("default")
+    records = services.store.tool_items("default")
     for kind, record_id, body in (
         ("page", "a\0b", {}),
         ("page\ud800", "a", {}),
@@ -166,7 +166,7 @@ async def test_what_cannot_be_kept_is_refused_and_changes_nothing(
 
 
 async def test_a_step_sees_what_it_has_changed_itself(services: AppServices, clock: Clock) -> None:  # R7
-    records = services.store.records("default")
+    records = services.store.tool_items("default")
     for record_id in ("b", "d"):
         await records.change("", lambda shelf, record_id=record_id: shelf.put("page", record_id, {"n": 1}))  # type: ignore[misc]
     clock.advance(5)
@@ -189,7 +189,7 @@ async def test_a_step_sees_what_it_has_changed_itself(services: AppServices, clo
 
 
 async def test_a_list_has_an_end(services: AppServices) -> None:  # R7
-    records = services.store.records("default")
+    records = services.store.tool_items("default")
 
     def step(shelf: ToolItemTransaction) -> object:
         for number in range(MAX_LISTED + 5):
@@ -206,7 +206,7 @@ async def test_a_list_has_an_end(services: AppServices) -> None:  # R7
 async def test_a_change_is_remembered_for_thirty_days(
     services: AppServices, database: Database, clock: Clock
 ) -> None:  # R7
-    records = services.store.records("default")
+    records = services.store.tool_items("default")
     await records.change("old", increment)
     clock.advance(APPLIED_RETENTION)
     await records.change("new", increment)
@@ -220,7 +220,7 @@ async def test_a_change_is_remembered_for_thirty_days(
 
 async def test_erasing_an_approval_takes_what_its_tool_gave(services: AppServices, database: Database) -> None:  # R7
     approval_id, other = await propose_pending(services, 1), await propose_pending(services, 2)
-    records = services.store.records("default")
+    records = services.store.tool_items("default")
     for key in (approval_id, other):
         assert await approve(services, key) == "approved"
         started = await services.gate.start("default", key, "runner")

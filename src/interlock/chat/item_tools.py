@@ -1,6 +1,6 @@
-"""Helpers for tool packs that store records in Interlock's own database: tools, look-ups, diffs, and histories.
+"""Helpers for tool packs that store items in Interlock's own database: tools, look-ups, diffs, and histories.
 
-The history of an item is a record beside it: who changed it, when, what, and through which approval.
+The history of an item is another item beside it: who changed it, when, what, and through which approval.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from interlock.core.call import Args, ToolSpec
 from interlock.core.canonical import canonical, read_canonical
 from interlock.core.errors import CallWouldFail
 from interlock.core.ports import ToolItem, ToolItemStore, ToolItemTransaction
+from interlock.core.preview import Preview, items_version
 
 MAX_SUGGESTIONS = 3
 MAX_COMPARED_NAMES, MAX_COMPARED_LENGTH = 100, 40  # some milliseconds at most
@@ -24,10 +25,12 @@ MIN_SIMILARITY = 0.5  # of 1: a poor suggestion only misleads
 MAX_COMPARED_LINES = 100  # of each side: comparing takes up to the third power of it, inside a transaction
 MAX_HISTORY = 100  # changes of an item that are kept
 MAX_CHANGE_LENGTH = 4_000  # characters of the diff of one change that are kept
-MAX_HISTORY_LENGTH = 150_000  # characters of all diffs of an item: with escapes below the limit of a record
+MAX_HISTORY_LENGTH = (
+    150_000  # characters of all diffs of an item: with escapes below the limit of what an item may hold
+)
 
 ReadFunction = Callable[[ToolItemStore, Args], Awaitable[object]]
-PreviewFunction = Callable[[ToolItemStore, Args], Awaitable[str]]
+PreviewFunction = Callable[[ToolItemStore, Args], Awaitable[str | Preview]]
 WriteFunction = Callable[[ToolItemTransaction, Args], object]
 
 
@@ -49,51 +52,61 @@ class ItemChange(TypedDict):
 
 
 def read_tool(
-    records: ToolItemStore, name: str, about: str, read: ReadFunction, schema: Mapping[str, object] | None = None
+    items: ToolItemStore, name: str, about: str, read: ReadFunction, schema: Mapping[str, object] | None = None
 ) -> Tool:
     def run(invocation: ToolInvocation) -> Awaitable[object]:
-        return read(records, invocation.args)
+        return read(items, invocation.args)
 
     return Tool(ToolSpec(name, "read", schema=schema or object_schema()), about, run)
 
 
 def write_tool(
-    records: ToolItemStore,
+    items: ToolItemStore,
     kinds: frozenset[str],
     spec: ToolSpec,
     about: str,
     step: WriteFunction,
     preview: PreviewFunction,
 ) -> Tool:
-    """Make an idempotent tool: the key of a call takes effect once. Items of `kinds` have a history."""
+    """Make an idempotent tool: the key of a call takes effect once. Items of `kinds` have a history.
+
+    If people were asked, it takes effect only on the items that the preview showed, as they were then.
+    """
 
     def run(invocation: ToolInvocation) -> Awaitable[object]:
         author = ChangeAuthor(approval_id=invocation.key)
-        return records.change(
-            invocation.key, lambda transaction: step(HistoryTransaction(transaction, kinds, author), invocation.args)
+        return items.change(
+            invocation.key,
+            lambda transaction: step(HistoryTransaction(transaction, kinds, author), invocation.args),
+            invocation.preview_version,
         )
 
-    return Tool(replace(spec, preview=lambda args: preview(records, args), idempotent=True), about, run)
+    return Tool(replace(spec, preview=lambda args: preview(items, args), idempotent=True), about, run)
 
 
-async def find_record(records: ToolItemStore, kind: str, record_id: str, list_tool: str) -> ToolItem:
-    """Find a record; `list_tool`, the tool that lists this kind, is named in the error."""
-    found = await records.get(kind, record_id)
+async def show_items(text: str, items: Mapping[str, Sequence[ToolItem]]) -> Preview:
+    """A preview of existing items, by kind, that the call would change; they can be large, so a thread digests them."""
+    return Preview(text, await asyncio.to_thread(items_version, items))
+
+
+async def find_item(items: ToolItemStore, kind: str, item_id: str, list_tool: str) -> ToolItem:
+    """Find an item; `list_tool`, the tool that lists this kind, is named in the error."""
+    found = await items.get(kind, item_id)
     if found is None:
-        known = [record.id for record in await records.list(kind)]
-        raise await asyncio.to_thread(missing_record, kind, record_id, known, list_tool)
+        known = [item.id for item in await items.list(kind)]
+        raise await asyncio.to_thread(missing_item, kind, item_id, known, list_tool)
     return found
 
 
-def find_in_transaction(transaction: ToolItemTransaction, kind: str, record_id: str, list_tool: str) -> ToolItem:
-    """Find a record, as `find_record`, inside a change."""
-    found = transaction.get(kind, record_id)
+def find_in_transaction(transaction: ToolItemTransaction, kind: str, item_id: str, list_tool: str) -> ToolItem:
+    """Find an item, as `find_item`, inside a change."""
+    found = transaction.get(kind, item_id)
     if found is None:
-        raise missing_record(kind, record_id, [record.id for record in transaction.list(kind)], list_tool)
+        raise missing_item(kind, item_id, [item.id for item in transaction.list(kind)], list_tool)
     return found
 
 
-def missing_record(kind: str, name: str, known: Iterable[str], list_tool: str, where: str = "") -> CallWouldFail:
+def missing_item(kind: str, name: str, known: Iterable[str], list_tool: str, where: str = "") -> CallWouldFail:
     """Make the error, with similar names. Few are compared, and only their beginnings: a model can cause it often."""
     starts = {each[:MAX_COMPARED_LENGTH].lower(): each for each in islice(known, MAX_COMPARED_NAMES)}
     sought = name[:MAX_COMPARED_LENGTH].lower()
@@ -103,7 +116,7 @@ def missing_record(kind: str, name: str, known: Iterable[str], list_tool: str, w
 
 
 def new_id(transaction: ToolItemTransaction, counter: str, kind: str, prefix: str) -> str:
-    """Return O-1, O-2, …: short enough to say, and never reused; `counter` is the kind of record that counts."""
+    """Return O-1, O-2, …: short enough to say, and never reused; `counter` is the kind of item that counts."""
     last = transaction.get(counter, kind)
     number = cast(int, last.body["last"]) + 1 if last else 1
     while transaction.get(kind, f"{prefix}-{number}") is not None:
@@ -124,30 +137,30 @@ class HistoryTransaction:
         self._kinds = kinds
         self._author = author
 
-    def get(self, kind: str, record_id: str) -> ToolItem | None:
-        return self._transaction.get(kind, record_id)
+    def get(self, kind: str, item_id: str) -> ToolItem | None:
+        return self._transaction.get(kind, item_id)
 
     def list(self, kind: str) -> Sequence[ToolItem]:
         return self._transaction.list(kind)
 
-    def put(self, kind: str, record_id: str, body: Mapping[str, object]) -> None:
-        old = self.get(kind, record_id) if kind in self._kinds else None
+    def put(self, kind: str, item_id: str, body: Mapping[str, object]) -> None:
+        old = self.get(kind, item_id) if kind in self._kinds else None
         if old is not None and old.body == body:
             return
         if kind in self._kinds:
-            kept = self._transaction.get(history_kind(kind), record_id)
+            kept = self._transaction.get(history_kind(kind), item_id)
             changes = [*_changes(kept), self._describe_change(old, body)]
-            self._transaction.put(history_kind(kind), record_id, {"changes": _newest_changes(changes)})
-        self._transaction.put(kind, record_id, body)
+            self._transaction.put(history_kind(kind), item_id, {"changes": _newest_changes(changes)})
+        self._transaction.put(kind, item_id, body)
 
-    def delete(self, kind: str, record_id: str) -> None:
+    def delete(self, kind: str, item_id: str) -> None:
         if kind in self._kinds:
-            self._transaction.delete(history_kind(kind), record_id)
-        self._transaction.delete(kind, record_id)
+            self._transaction.delete(history_kind(kind), item_id)
+        self._transaction.delete(kind, item_id)
 
     def _describe_change(self, old: ToolItem | None, body: Mapping[str, object]) -> ItemChange:
         stored = cast(Mapping[str, object], read_canonical(canonical(body)))  # its fields in the order of the old ones
-        diff = record_diff(old.body if old else {}, stored)
+        diff = item_diff(old.body if old else {}, stored)
         return {
             "at": self.now,
             "action": "updated" if old else "created",
@@ -161,9 +174,9 @@ def history_kind(kind: str) -> str:
     return f"{kind}_history"
 
 
-async def read_history(records: ToolItemStore, kind: str, record_id: str) -> Sequence[ItemChange]:
+async def read_history(items: ToolItemStore, kind: str, item_id: str) -> Sequence[ItemChange]:
     """Return the changes of an item, newest first."""
-    return _changes(await records.get(history_kind(kind), record_id))[::-1]
+    return _changes(await items.get(history_kind(kind), item_id))[::-1]
 
 
 def _changes(kept: ToolItem | None) -> list[ItemChange]:
@@ -185,7 +198,7 @@ def quote_names(names: object) -> str:
     return " and ".join(filter(None, (", ".join(quoted[:-1]), *quoted[-1:])))
 
 
-def record_diff(old: Mapping[str, object], new: Mapping[str, object]) -> str:
+def item_diff(old: Mapping[str, object], new: Mapping[str, object]) -> str:
     """Return a unified diff, a line for each field; a text's further lines are indented, to not look like a field.
 
     Long texts are compared from both ends only: what lies between is shown as removed and added.

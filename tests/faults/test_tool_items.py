@@ -22,7 +22,7 @@ LEAST = {"sqlite": 8, "postgres": 10}  # places to be killed at: fewer would mea
 async def test_a_change_that_is_killed_anywhere_is_made_once(database: Database) -> None:  # R7
     services = build_services(database.url)
     await services.store.open()
-    records = services.store.records("default")
+    records = services.store.tool_items("default")
     kept = killed = 0
     try:
         for number in count(1):

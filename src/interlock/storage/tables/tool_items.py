@@ -1,4 +1,4 @@
-"""The Records port: items and documents of tool packs; each change is applied once for its idempotency key."""
+"""The tool items port: items and documents of tool packs; each change is applied once for its idempotency key."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import cast
 
-from interlock.core.canonical import canonical, read_canonical
+from interlock.core.canonical import canonical, digest, read_canonical
 from interlock.core.ledger.event import Event
 from interlock.core.ports import Excerpt, Passage, ToolItem, ToolItemTransaction, Trace
+from interlock.core.preview import ShownItems
 from interlock.runtime.offload import offload
 from interlock.storage.engine.database import Database
 from interlock.storage.engine.rows import Row
 from interlock.storage.engine.transaction import Transaction
 from interlock.storage.engine.writer import BatchItem, NamedRead
 
-MAX_LISTED = 10_000  # records of a kind in a list
+MAX_LISTED = 10_000  # items of a kind in a list
 APPLIED_RETENTION = 30 * 24 * 60 * 60 * 1000  # milliseconds that the idempotency key of a change is kept
 
 
@@ -25,22 +26,30 @@ class SqlToolItemStore:
         self._database = database
         self._workspace = workspace
 
-    async def get(self, kind: str, record_id: str) -> ToolItem | None:
-        found = await self._database.fetch("tool_item", self._workspace, kind, record_id)
+    async def get(self, kind: str, item_id: str) -> ToolItem | None:
+        found = await self._database.fetch("tool_item", self._workspace, kind, item_id)
         return await offload(len(found[0][1]), lambda: _read_item(found[0])) if found else None
 
     async def list(self, kind: str) -> Sequence[ToolItem]:
         rows = await self._database.fetch("tool_items", self._workspace, kind, MAX_LISTED)
         return await offload(sum(len(row[1]) for row in rows), lambda: [_read_item(row) for row in rows])
 
-    async def change(self, key: str, step: Callable[[ToolItemTransaction], object]) -> object:
-        """Apply a change once for its key. The step may be retried, so it must only read and write the items."""
+    async def change(
+        self, key: str, step: Callable[[ToolItemTransaction], object], preview_version: str = ""
+    ) -> object:
+        """Apply a change once for its key. The step may be retried, so it must only read and write the items.
+
+        What people saw is compared only if the change is not made yet: afterwards the items are different.
+        """
         workspace = self._workspace
 
         def run(tx: Transaction) -> object:
-            tx.require_own_batch(f"records of {workspace}")
+            tx.require_own_batch(f"items of {workspace}")
             kept = tx.fetch("applied_change", workspace, key) if key else []
-            return read_canonical(bytes(kept[0][0])) if kept else _apply_change(tx, workspace, key, step)
+            if kept:
+                return read_canonical(bytes(kept[0][0]))
+            shown = ShownItems(preview_version) if preview_version else None
+            return _apply_change(tx, key, SqlToolItemTransaction(tx, workspace, shown), step)
 
         reads: tuple[NamedRead, ...] = (("applied_change", workspace, key),) if key else ()
         return await self._database.write(BatchItem(run, workspace, reads, is_short=False))
@@ -55,76 +64,99 @@ class SqlToolItemStore:
         workspace = self._workspace
 
         def run(tx: Transaction) -> object:
-            tx.require_own_batch(f"records of {workspace}")
+            tx.require_own_batch(f"items of {workspace}")
             item_tx = SqlToolItemTransaction(tx, workspace)
             result = canonical(step(item_tx))
-            events = [Event("content_changed", person, data, "", trace or None) for data in item_tx.changes(kinds)]
-            tx.append_events(workspace, events)
+            tx.append_events(workspace, list(item_tx.change_events(person, trace, kinds)))
             item_tx.write()
             return read_canonical(result)
 
         return await self._database.write(BatchItem(run, workspace, is_short=False))
 
 
-def _apply_change(tx: Transaction, workspace: str, key: str, step: Callable[[ToolItemTransaction], object]) -> object:
-    item_tx = SqlToolItemTransaction(tx, workspace)
+def _apply_change(
+    tx: Transaction, key: str, item_tx: SqlToolItemTransaction, step: Callable[[ToolItemTransaction], object]
+) -> object:
+    item_tx.check_unchanged()
     result = canonical(step(item_tx))
     item_tx.write()
     if key:
-        tx.write("insert_applied_change", workspace, key, result, item_tx.now)
+        tx.write("insert_applied_change", item_tx.workspace, key, result, item_tx.now)
     return read_canonical(result)  # exactly as a retry gets it
 
 
 class SqlToolItemTransaction:
-    """Reads rows including this step's changes, and buffers writes until it has finished."""
+    """Reads rows including this step's changes, and buffers writes until it has finished.
 
-    def __init__(self, tx: Transaction, workspace: str) -> None:
+    `shown` are the items that people saw before they approved the change.
+    """
+
+    def __init__(self, tx: Transaction, workspace: str, shown: ShownItems | None = None) -> None:
         self.now = tx.moment(workspace).now
+        self.workspace = workspace
         self._tx = tx
-        self._workspace = workspace
+        self._shown = shown
         self._changed: dict[tuple[str, str], bytes | None] = {}  # None: deleted
 
-    def changes(self, kinds: Collection[str]) -> Iterator[Mapping[str, object]]:
-        """Describe the changed items of these kinds, as the ledger states them."""
-        for (kind, record_id), body in self._changed.items():
+    def change_events(self, person: str, trace: Trace, kinds: Collection[str]) -> Iterator[Event]:
+        """State the changed items of these kinds for the ledger, with a digest of what each became."""
+        for (kind, item_id), body in self._changed.items():
             if kind in kinds:
-                is_known = bool(self._tx.fetch("tool_item", self._workspace, kind, record_id))
+                is_known = bool(self._tx.fetch("tool_item", self.workspace, kind, item_id))
                 action = "deleted" if body is None else "updated" if is_known else "created"
-                yield {"item": kind, "id": record_id, "action": action}
+                content = trace if body is None else {**trace, "sha256": digest(body)}
+                data = {"item": kind, "id": item_id, "action": action}
+                yield Event("content_changed", person, data, "", content or None)
 
     def write(self) -> None:
-        for (kind, record_id), body in self._changed.items():
+        for (kind, item_id), body in self._changed.items():
             if body is None:
-                self._tx.write("delete_tool_item", self._workspace, kind, record_id)
+                self._tx.write("delete_tool_item", self.workspace, kind, item_id)
             else:
-                self._tx.write("write_tool_item", self._workspace, kind, record_id, body, self.now)
+                self._tx.write("write_tool_item", self.workspace, kind, item_id, body, self.now)
 
-    def get(self, kind: str, record_id: str) -> ToolItem | None:
-        if (kind, record_id) in self._changed:
-            body = self._changed[kind, record_id]
-            return None if body is None else _read_item((record_id, body, self.now))
-        found = self._tx.fetch("tool_item", self._workspace, kind, record_id)
+    def get(self, kind: str, item_id: str) -> ToolItem | None:
+        if (kind, item_id) in self._changed:
+            body = self._changed[kind, item_id]
+            return None if body is None else _read_item((item_id, body, self.now))
+        found = self._tx.fetch("tool_item", self.workspace, kind, item_id)
         return _read_item(found[0]) if found else None
 
     def list(self, kind: str) -> Sequence[ToolItem]:
-        known = {row[0]: row for row in self._tx.fetch("tool_items", self._workspace, kind, MAX_LISTED)}
-        for (changed, record_id), body in self._changed.items():
+        known = {row[0]: row for row in self._tx.fetch("tool_items", self.workspace, kind, MAX_LISTED)}
+        for (changed, item_id), body in self._changed.items():
             if changed == kind:
-                known.pop(record_id, None)
-                known |= {} if body is None else {record_id: (record_id, body, self.now)}
-        return [_read_item(known[record_id]) for record_id in sorted(known)][:MAX_LISTED]
+                known.pop(item_id, None)
+                known |= {} if body is None else {item_id: (item_id, body, self.now)}
+        return [_read_item(known[item_id]) for item_id in sorted(known)][:MAX_LISTED]
 
-    def put(self, kind: str, record_id: str, body: Mapping[str, object]) -> None:
-        canonical([kind, record_id])  # names that no database can store are refused here, where only this step fails
-        self._changed[kind, record_id] = canonical(body)
+    def put(self, kind: str, item_id: str, body: Mapping[str, object]) -> None:
+        canonical([kind, item_id])  # names that no database can store are refused here, where only this step fails
+        self._check_shown(kind, item_id)
+        self._changed[kind, item_id] = canonical(body)
 
-    def delete(self, kind: str, record_id: str) -> None:
-        self._changed[kind, record_id] = None
+    def delete(self, kind: str, item_id: str) -> None:
+        self._check_shown(kind, item_id)
+        self._changed[kind, item_id] = None
+
+    def check_unchanged(self) -> None:
+        """Raise ToolFailed if an item is not as people saw it. Call it before the step changes any."""
+        if self._shown is not None:
+            self._shown.check_unchanged(self._digest)
+
+    def _check_shown(self, kind: str, item_id: str) -> None:
+        if self._shown is not None and (kind, item_id) not in self._changed:
+            self._shown.check_shown(kind, item_id, self._digest)
+
+    def _digest(self, kind: str, item_id: str) -> str | None:
+        """The digest of an item as it is stored: the bytes are canonical, and can be large."""
+        found = self._tx.fetch("tool_item", self.workspace, kind, item_id)
+        return digest(bytes(found[0][1])) if found else None
 
 
 def _read_item(row: Row) -> ToolItem:
-    record_id, body, at = row
-    return ToolItem(record_id, cast(Mapping[str, object], read_canonical(bytes(body))), at)
+    item_id, body, at = row
+    return ToolItem(item_id, cast(Mapping[str, object], read_canonical(bytes(body))), at)
 
 
 BATCH_SIZE = 20  # passages: a decision may have to wait for a batch
