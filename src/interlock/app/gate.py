@@ -468,16 +468,16 @@ class Gate:
         checked = judgement if verdict is judgement.verdict else judgement._replace(verdict=verdict)
         proposal = await self._make_proposal(policy, call, spec, checked, approval_id, schema_errors)
         match verdict:
-            case Deny():
-                await self._store.deny(call.workspace, propose.deny(proposal, verdict).events, spec)
-                refused = Refused(verdict.reason, "denied", args_sha256=proposal.shown.sha256)
-                return _with_warnings(refused, judgement.warnings)
-            case Allow():
-                return await self._begin(proposal, lambda moment, _: propose.allow(proposal, verdict, moment), epoch)
             case Ask():
                 terms = replace(verdict, notes=(*verdict.notes, *judgement.warnings)) if judgement.warnings else verdict
                 outcome = await self._begin_asked(proposal, terms, judgement, epoch)
                 return _with_warnings(outcome, judgement.warnings)
+            case Allow():
+                return await self._begin(proposal, lambda moment, _: propose.allow(proposal, verdict, moment), epoch)
+            case Deny():
+                await self._store.deny(call.workspace, propose.deny(proposal, verdict).events, spec)
+                refused = Refused(verdict.reason, "denied", args_sha256=proposal.shown.sha256)
+                return _with_warnings(refused, judgement.warnings)
             case _:
                 assert_never(verdict)
 

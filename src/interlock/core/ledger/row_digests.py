@@ -81,9 +81,10 @@ def add_row_digests(
         changed_names = frozenset(new.__dict__) if old is None else changed_fields(old, new)
     kinds = events[0].kind if len(events) == 1 else tuple([event.kind for event in events])
     rest = _unexplained_fields(kinds, changed_names)
-    left = sorted([name for group in rest.groups for name in group.changed(old, new)]) if rest.groups else ()
+    left = [name for group in rest.groups for name in group.changed(old, new)] if rest.groups else ()
     if not left:  # the kinds of their entries explain most changes
         return _add_digests_by_kind(change) if rest.may_record else events
+    left = sorted(left)
     first, *others = _add_digests_by_kind(change)
     return (
         _extend_event(first, {"row": left}, {"row": {name: field_json(new, name) for name in left}}),

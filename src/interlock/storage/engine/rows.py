@@ -157,9 +157,8 @@ def read_payload(row: Row) -> Payload:
     return row if isinstance(row, Payload) else Payload(*row[-PAYLOAD_COLUMN_COUNT:])
 
 
-def _decision_json(d: DecisionRecord) -> str:
-    body = {"kind": d.kind, "by": d.by, "at": d.at, "via": d.via, "reason": d.reason, "comment": d.comment}
-    return plain_json(body)
+def _decision_json(decision_record: DecisionRecord) -> str:
+    return plain_json(decision_record._asdict())
 
 
 def _progress_json(a: Approval) -> str | None:
@@ -171,7 +170,7 @@ def _progress_json(a: Approval) -> str | None:
         return None
     body: dict[str, object] = {
         "alarms": alarms,
-        "votes": [[v.by, v.on_behalf_of, v.stage, v.args_sha256, v.at, v.via] for v in a.votes],
+        "votes": a.votes,  # as lists of their fields, in this order
         "editors": a.editors,
         "delegations": [[d.by, sorted(d.teams), d.role, sorted(d.to.users), sorted(d.to.teams)] for d in a.delegations],
         "escalated": a.timers.escalated,

@@ -253,25 +253,26 @@ class Transaction:
 
     def insert(self, change: Change[Approval], spec: ToolSpec) -> None:
         approval, payload = change.state, change.payload or Payload()
-        subject = approval.subject
-        key = (subject.workspace, approval.id)
-        entries = self._seal(subject.workspace, add_row_digests(change))
+        subject, workspace = approval.subject, approval.subject.workspace
+        key = (workspace, approval.id)
+        entries = self._seal(workspace, add_row_digests(change))
         self._intern(approval.terms)
-        if self._is_new_tool(subject.workspace, spec, subject.agent):  # else its definition is stored
+        if self._is_new_tool(workspace, spec, subject.agent):  # else its definition is stored
             self.store_spec(spec)
             caller = stored_caller(subject)
             key_id = "" if caller is None else caller.credential
-            self._insert_tool(subject.workspace, spec, subject.agent, approval.created_at, key_id)
+            self._insert_tool(workspace, spec, subject.agent, approval.created_at, key_id)
+        args, shown, sentence, agent_says, preview, _, _, preview_version = payload
+        values = (*key, args, shown, sentence, agent_says, preview, preview_version)
         self._writes["insert_approval"].append(rows.insert_values(approval))
-        shown = (payload.args, payload.shown, payload.sentence, payload.agent_says, payload.preview)
-        self._writes["insert_payload"].append((*key, *shown, payload.preview_version))
+        self._writes["insert_payload"].append(values)
         self._approvals[key], self._payloads[key] = approval, payload
         self._inserted.add(key)
-        self._calls[subject.workspace, subject.run_id, subject.call_id] = approval.id
-        self._status_counts[subject.workspace, approval.status] += 1
+        self._calls[workspace, subject.run_id, subject.call_id] = approval.id
+        self._status_counts[workspace, approval.status] += 1
         if change.grant is not None:
-            self._write_grant(subject.workspace, change.grant)
-        self._append(subject.workspace, entries)
+            self._write_grant(workspace, change.grant)
+        self._append(workspace, entries)
 
     def update(self, old: Approval, change: Change[Approval]) -> None:
         """Write a change, with a compare-and-set on the version: if it fails, nothing is written, events included."""
@@ -280,10 +281,10 @@ class Transaction:
         if new is old:
             entries = self._seal(workspace, events)  # a refusal changes no row
         else:
-            changed = changed_fields(old, new)
+            changed, key = changed_fields(old, new), (workspace, new.id)
             entries = self._seal(workspace, add_row_digests(change, old, changed))
-            self._write_approval(old, new, changed)
-            self._approvals[workspace, new.id] = new
+            self._write_approval(key, old, new, changed)
+            self._approvals[key] = new
             if new.status != old.status:
                 counts = self._status_counts
                 counts[workspace, old.status] -= 1
@@ -438,11 +439,11 @@ class Transaction:
         """Return the new heads of the ledgers that this transaction has written to."""
         return [self._heads[workspace] for workspace in sorted(self._changed_workspaces)]
 
-    def _write_approval(self, old: Approval, new: Approval, changed: Set[str]) -> None:
-        if rows.only_advances(old, new, changed) and (old.subject.workspace, new.id) not in self._rewritten:
+    def _write_approval(self, key: CacheKey, old: Approval, new: Approval, changed: Set[str]) -> None:
+        if rows.only_advances(old, new, changed) and key not in self._rewritten:
             self._writes["advance_approval"].append(rows.advance_values(new, old.version))
         else:
-            self._rewritten.add((old.subject.workspace, new.id))
+            self._rewritten.add(key)
             self._intern(new.terms)
             self._writes["update_approval"].append(rows.update_values(new, old.version))
 
@@ -472,9 +473,9 @@ class Transaction:
         now = (self._moments.get(workspace) or self.moment(workspace)).now
         entries: list[Entry] = []
         for event in events:
-            entry = make_entry(event, head, now, self._salts.pop() if self._salts else self._salt())
-            entries.append(entry)
-            head = _new(Head, (workspace, entry[1], entry[8], now))
+            if entries:  # most changes have one
+                head = _entry_head(entries[-1])
+            entries.append(make_entry(event, head, now, self._salts.pop() if self._salts else self._salt()))
         return entries
 
     def _append(self, workspace: str, entries: list[Entry]) -> None:
@@ -482,11 +483,10 @@ class Transaction:
             return
         writes = self._writes
         for entry in entries:
-            _, seq, at, _, _, _, _, _, link, salt, content = entry
             writes["insert_event"].append(entry[:9])
-            if content is not None:
-                writes["insert_content"].append((workspace, seq, salt, content))
-        self._heads[workspace] = _new(Head, (workspace, seq, link, at))
+            if entry.content is not None:
+                writes["insert_content"].append((workspace, entry.seq, entry.salt, entry.content))
+        self._heads[workspace] = _entry_head(entry)
         self._changed_workspaces.add(workspace)
         if entries[0].seq == 1:  # everything that this ledger is about is stated by its own entries
             self.write("write_consumer_offset", workspace, STATED_KIND, 0)
@@ -499,6 +499,10 @@ class Transaction:
     def terms(self, sha256: str) -> Ask:
         known = self._new_terms.get(sha256) or self._interned.terms.get(sha256)
         return known or intern_terms(sha256, self._connection.fetch("terms", sha256), self._interned)
+
+
+def _entry_head(entry: Entry) -> Head:
+    return _new(Head, (entry.workspace, entry.seq, entry.link, entry.at))
 
 
 def _merge_payloads(old: Payload, new: Payload | None) -> Payload:

@@ -114,7 +114,7 @@ class Writer:
         self._lock = threading.Lock()  # guards the attributes below
         self._open_batches: dict[asyncio.AbstractEventLoop, Batch] = {}
         self._queued = 0  # batches that the thread has yet to write
-        self._closed = threading.Event()
+        self._is_closed = False  # not an Event: it is read twice for every write
         self._queue: SimpleQueue[Batch | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._loop, name="interlock-writer", daemon=True)
 
@@ -124,7 +124,7 @@ class Writer:
     def stop(self) -> None:
         """Stop the thread, after everything that was submitted is written."""
         with self._lock:
-            self._closed.set()
+            self._is_closed = True
             for batch in self._open_batches.values():
                 self._enqueue(batch.snapshot())
             self._open_batches.clear()
@@ -133,7 +133,7 @@ class Writer:
         self._write_lock.acquire()  # never released: an event loop that is about to write must find it taken
 
     async def submit(self, item: BatchItem) -> object:
-        if self._closed.is_set():
+        if self._is_closed:
             raise store_closed_error()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[object] = loop.create_future()
@@ -142,8 +142,8 @@ class Writer:
             batch = self._open_batches[loop] = Batch(loop)
             loop.call_soon(self._dispatch_batch, loop)
         batch.add(item, future)
-        if self._closed.is_set():  # by another thread at this very moment: this batch may never be dispatched
-            resolve_future(future, store_closed_error())
+        if self._is_closed:  # by another thread at this very moment: this batch may never be dispatched
+            resolve_future(future, store_closed_error())  # type: ignore[unreachable]
         return await future
 
     def submit_sync(self, item: BatchItem) -> object:
@@ -152,7 +152,7 @@ class Writer:
         batch = Batch(None)
         batch.add(item, future)
         with self._lock:
-            if self._closed.is_set():
+            if self._is_closed:
                 raise store_closed_error()
             self._enqueue(batch)
         return future.result()
@@ -168,7 +168,7 @@ class Writer:
         if batch is None or self._try_inline(batch):
             return
         with self._lock:
-            if not self._closed.is_set():
+            if not self._is_closed:
                 self._enqueue(batch)
                 return
         batch.resolve([store_closed_error()] * len(batch.items))

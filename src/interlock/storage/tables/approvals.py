@@ -65,28 +65,28 @@ class NewPolicy(NamedTuple):
 
 def begin(transaction: ProposalTransaction, now: int) -> BatchItem:
     """Propose a call. `now` need not be exact: it only keeps grants that ended long ago out of the look-up."""
-    proposal, call = transaction.proposal, transaction.proposal.call
+    proposal, call, workspace = transaction.proposal, transaction.proposal.call, transaction.proposal.call.workspace
     given = proposal.id if proposal.has_caller_id else ""
-    grants = ("usable_grants_of_tool", call.workspace, call.tool, _previous_minute(now))
+    grants = ("usable_grants_of_tool", workspace, call.tool, _previous_minute(now))
 
     def run(tx: Transaction) -> Stored:
-        known = tx.find_by_call(call.workspace, call.run_id, call.call_id)
+        known = tx.find_by_call(workspace, call.run_id, call.call_id)
         if known is not None:
             check_same_call(known.approval, call, given)
             return known
-        if given and tx.has_approval(call.workspace, given):
+        if given and tx.has_approval(workspace, given):
             raise id_taken_error()
         if transaction.fence is not None:
-            check_lease(tx, call.workspace, call.run_id, transaction.fence)
-        change = transaction.step(tx.moment(call.workspace), lambda: tx.grants(*grants[1:]))
-        tx.cache_start_conditions(call.workspace)
+            check_lease(tx, workspace, call.run_id, transaction.fence)
+        change = transaction.step(tx.moment(workspace), lambda: tx.grants(*grants[1:]))
+        tx.cache_start_conditions(workspace)
         tx.insert(change, proposal.spec)
         return Stored(change.state, change.payload or Payload())
 
-    by_call = ("approval_by_call", call.workspace, call.run_id, call.call_id)
-    by_id = (("approval", call.workspace, given),) if given else ()
-    thread = (("thread", call.workspace, call.run_id),) if transaction.fence is not None else ()
-    return BatchItem(run, call.workspace, (by_call, grants, *_start_reads(call.workspace), *by_id, *thread))
+    by_call = ("approval_by_call", workspace, call.run_id, call.call_id)
+    by_id = (("approval", workspace, given),) if given else ()
+    thread = (("thread", workspace, call.run_id),) if transaction.fence is not None else ()
+    return BatchItem(run, workspace, (by_call, grants, *_start_reads(workspace), *by_id, *thread))
 
 
 def deny(workspace: str, events: Sequence[Event], spec: ToolSpec) -> BatchItem:
