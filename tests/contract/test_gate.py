@@ -415,7 +415,7 @@ async def test_a_version_that_was_shown_before_holds_for_the_call(database: Data
             started = await gate.start("default", outcome.approval_id, "r")
             assert started.preview_version == "version 1"
         changed = ToolSpec("delete_file", "write", preview=lambda args: Preview("3 rows", "version 2"))
-        with pytest.raises(CallWouldFail, match="was changed after the person was asked"):
+        with pytest.raises(CallWouldFail, match="not as it was when the person was asked"):
             await gate.check(call("later"), changed)
         assert (await event_kinds(services))[-1] == "denied"
 

@@ -18,7 +18,7 @@ from interlock import ToolFailed, tool
 from interlock.app.executor import as_current, current_execution
 from interlock.app.gate import Execution, render_preview
 from interlock.chat import tool as chat_tool
-from interlock.chat.tool import CONFIRMED_SCHEMA, Tool, ToolInvocation, adapt_tool, make_tool
+from interlock.chat.tool import CONFIRMED_SCHEMA, PREVIEW_RETRY, Tool, ToolInvocation, adapt_tool, make_tool
 from interlock.core.call import propose
 from interlock.core.errors import CallWouldFail, InvalidRequest, Misconfigured
 from interlock.core.preview import Preview
@@ -238,12 +238,14 @@ async def test_what_ends_after_its_caller_gave_up_is_dropped_in_silence() -> Non
     assert not threads[0].is_alive()
 
 
-async def test_previews_that_hang_take_a_bounded_number_of_threads() -> None:  # R64
-    go_on = threading.Event()
+async def test_previews_take_a_bounded_number_of_threads_and_the_others_wait() -> None:  # R45, R64
+    """A model that proposes many calls at once must not get them shown without the version that is compared."""
+    go_on, begun = threading.Event(), threading.Semaphore(0)
     threads: list[threading.Thread] = []
 
     def look(args: Mapping[str, object]) -> str:
         threads.append(threading.current_thread())
+        begun.release()
         go_on.wait()
         return "shown"
 
@@ -251,13 +253,23 @@ async def test_previews_that_hang_take_a_bounded_number_of_threads() -> None:  #
     proposed = propose("refund", {"order": "A7"}, "r", "c")
     looks = [asyncio.create_task(render_preview(made.spec, proposed)) for _ in range(40)]
     try:
-        assert await asyncio.gather(*looks[32:]) == ["No preview: 32 others have not ended yet."] * 8
+        await asyncio.to_thread(lambda: [begun.acquire() for _ in range(32)])
+        await asyncio.sleep(2 * PREVIEW_RETRY)  # the others have looked for a free thread again
+        assert len(threads) == 32
     finally:
         go_on.set()
-    assert await asyncio.gather(*looks[:32]) == ["shown"] * 32
+    assert await asyncio.gather(*looks) == ["shown"] * 40
     for thread in threads:
         await asyncio.to_thread(thread.join)
     assert await render_preview(made.spec, proposed) == "shown"
+
+
+async def test_a_preview_that_finds_no_free_thread_in_time_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:  # R64
+    monkeypatch.setattr("interlock.chat.tool._preview_slots", threading.Semaphore(0))
+    monkeypatch.setattr("interlock.chat.tool.PREVIEW_TIMEOUT", 0.01)
+    made = make_tool(tool(lambda order: order, name="refund", preview=lambda args: "shown"))
+    shown = await render_preview(made.spec, propose("refund", {"order": "A7"}, "r", "c"))
+    assert shown == "No preview: it took more than 0.01 seconds."
 
 
 async def test_the_idempotency_key_is_there_while_it_runs_also_in_its_thread() -> None:  # R64

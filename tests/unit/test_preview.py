@@ -36,9 +36,10 @@ def test_a_call_whose_preview_is_no_text_is_refused() -> None:  # R45
         Preview(3, "version 1")  # type: ignore[arg-type]  # a pack from outside
 
 
-def test_a_call_about_too_many_items_for_a_version_is_refused() -> None:  # R45
+@pytest.mark.parametrize("count", [1_000, 12_000])  # the second would be larger than any JSON that is accepted
+def test_a_call_about_too_many_items_for_a_version_is_refused(count: int) -> None:  # R45
     with pytest.raises(CallWouldFail, match="fewer items at a time"):
-        items_version({"page": [ToolItem(f"page-{number}", {}, 1) for number in range(1_000)]})
+        items_version({"page": [ToolItem(f"page-{number}", {}, 1) for number in range(count)]})
 
 
 def test_a_version_depends_on_the_body_and_the_id_and_not_on_the_time_of_the_change() -> None:  # R45

@@ -233,6 +233,7 @@ def test_long_arguments_of_a_call_that_would_fail_are_not_kept() -> None:
     made = proposal(args=args, sentence="x" * MAX_FAILING_ARGS)
     (event,) = deny_by_preview(made, "payments ask", "There is no account 7.").events
     assert event.data["args_left_out"] == len(canonical(args))
+    assert "spec" not in event.data  # else older programs would rehearse the call, and miss its arguments
     assert event.content is not None
     assert event.content["args_sha256"] == digest(canonical(args))
     assert "args" not in event.content

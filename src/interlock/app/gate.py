@@ -58,9 +58,9 @@ from interlock.runtime.offload import OFFLOAD_THRESHOLD
 
 MAX_INLINE_SECRETS = 1_000  # characters of a call with secret arguments that are masked on the event loop
 MAX_PREVIEW = 100_000  # characters
-CHANGED_SINCE_ASKED = (
-    "What this call is about was changed after the person was asked about it. Nothing was done. Read it again, and "
-    "ask the person again."
+NOT_AS_CONFIRMED = (
+    "What this call would change is not as it was when the person was asked, or the question could not show it. "
+    "Nothing was done. Read it again, and ask the person again."
 )
 NO_PREVIEW = Preview("")
 MAX_CACHED_TOOLS = 1_000  # tools whose grant conditions are cached
@@ -106,7 +106,7 @@ class Gate:
         self._require_visible: Callable[[Approval], Approval] = _accept_any_call
         self._owners: frozenset[str] = frozenset()
         self._fence: int | None = None
-        self._confirmed_version = ""
+        self._confirmed_version: str | None = None
         self._masks_reports = False
         self._late = asyncio.Lock()
         self._grant_conditions: dict[tuple[str, str], Sequence[str]] = {}  # conditions of grants, by workspace and tool
@@ -488,14 +488,14 @@ class Gate:
         except CallWouldFail as error:
             raise await self._record_failing_call(call, spec, error) from None
         except Exception as error:  # noqa: BLE001  a failed look-up is no reason not to ask
-            return Preview(_missing_preview(error), self._confirmed_version)
+            return Preview(_missing_preview(error), self._confirmed_version or "")
 
     def _check_confirmed(self, preview: Preview) -> Preview:
         """Raise CallWouldFail if the person confirmed another version of what this preview shows."""
-        if not self._confirmed_version:
+        if self._confirmed_version is None:
             return preview
         if preview.version not in ("", self._confirmed_version):
-            raise CallWouldFail(CHANGED_SINCE_ASKED)
+            raise CallWouldFail(NOT_AS_CONFIRMED)
         return replace(preview, version=self._confirmed_version)
 
     async def _record_failing_call(self, call: ToolCall, spec: ToolSpec, error: CallWouldFail) -> CallWouldFail:
@@ -605,7 +605,7 @@ class Gate:
             alarms=tuple([finding.id for finding in findings if finding.level == "alarm"]) if findings else (),
             preview=stored_preview(*words) if is_small else await asyncio.to_thread(stored_preview, *words),
             preview_version=preview.version,
-            confirmed_version=self._confirmed_version,
+            confirmed_version=self._confirmed_version or "",
             policy_sha256=policy.sha256,
             shadows=policy.shadow_verdicts(call, spec)
             if len(call.args) <= policy.max_inline_bytes

@@ -135,10 +135,9 @@ class ToolCallRunner:
         proposed = self._make_call(call, {**tool.defaults, **args})
         confirming = ConfirmationFlow(self.leased_thread, self.services, self.clock)
         confirmed_version = await confirming.consume_confirmation(call, proposed, tool.spec)
-        is_confirmed = confirmed_version is not None
         if confirmed_version is not None:
             gate = gate.with_confirmed_version(confirmed_version)
-        if not is_confirmed and confirming.is_required(proposed, tool.spec) and not await self._is_known(call):
+        elif confirming.is_required(proposed, tool.spec) and not await self._is_known(call):
             await confirming.request(call, proposed, tool.spec)
             return
         check = gate.ask if tool.name == QUESTION_TOOL else gate.check
@@ -148,7 +147,7 @@ class ToolCallRunner:
             if not await self._is_known(call):
                 raise
             outcome = await gate.get_outcome(self._workspace, call.approval_id)
-        if is_confirmed:
+        if confirmed_version is not None:
             outcome = await confirming.decide(proposed, outcome)
         call.approval_id = outcome.approval_id
         await self._continue(call, outcome)

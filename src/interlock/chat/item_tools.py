@@ -84,9 +84,9 @@ def write_tool(
     return Tool(replace(spec, preview=lambda args: preview(items, args), idempotent=True), about, run)
 
 
-async def show_items(text: str, items: Mapping[str, Sequence[ToolItem]]) -> Preview:
-    """A preview of existing items, by kind, that the call would change; they can be large, so a thread digests them."""
-    return Preview(text, await asyncio.to_thread(items_version, items))
+async def show_items(make_text: Callable[[], str], items: Mapping[str, Sequence[ToolItem]]) -> Preview:
+    """A preview of existing items, by kind, that the call would change, made in a thread: they can be large."""
+    return await asyncio.to_thread(lambda: Preview(make_text(), items_version(items)))
 
 
 async def find_item(items: ToolItemStore, kind: str, item_id: str, list_tool: str) -> ToolItem:

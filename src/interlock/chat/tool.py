@@ -35,6 +35,7 @@ CONFIRMED_SCHEMA: Mapping[str, object] = {
 }
 MAX_DESCRIPTION = 4_000  # characters of a description for the model
 PREVIEW_TIMEOUT = 10.0  # seconds
+PREVIEW_RETRY = 0.05  # seconds until a preview looks for a free thread again
 MAX_PREVIEW_THREADS = 32  # of synchronous previews, also of those that go on after their timeout
 
 _preview_slots = threading.Semaphore(MAX_PREVIEW_THREADS)
@@ -43,7 +44,7 @@ _preview_slots = threading.Semaphore(MAX_PREVIEW_THREADS)
 class ToolInvocation(NamedTuple):
     """One use of a tool: the approved arguments, and an idempotency key, the same for every retry of the call.
 
-    The key is empty for a read. `preview_version` is what the tool's own preview gave as the version of what it shows;
+    The key is empty for a read. `preview_version` is the version that the tool's own preview gave;
     empty if people were not asked.
     """
 
@@ -178,7 +179,8 @@ async def _call(function: Callable[[], Any], slots: threading.Semaphore | None =
 def _make_preview(spec: ToolSpec) -> Callable[[Args], Awaitable[str | Preview]] | None:
     """The preview of a declared function, with a timeout: a call must not wait for it for ever.
 
-    Past the bound of threads there is no preview, and people are asked without one.
+    Past the bound of threads it waits for a free one: a model that proposes many calls at once must not get them shown
+    without a preview, and without the version that its tool compares.
     """
     preview = spec.preview
     if preview is None:
@@ -187,11 +189,17 @@ def _make_preview(spec: ToolSpec) -> Callable[[Args], Awaitable[str | Preview]] 
     async def shown(args: Args) -> str | Preview:
         try:
             async with asyncio.timeout(PREVIEW_TIMEOUT):
-                made = await _call(partial(preview, without_confirmed_argument(spec, args)), _preview_slots)
+                made = await _call_when_free(partial(preview, without_confirmed_argument(spec, args)))
                 return made if isinstance(made, Preview) else str(made)
-        except TooManyThreads:
-            return f"No preview: {MAX_PREVIEW_THREADS} others have not ended yet."
         except TimeoutError:
             return f"No preview: it took more than {PREVIEW_TIMEOUT:g} seconds."
 
     return shown
+
+
+async def _call_when_free(preview: Callable[[], Any]) -> object:
+    while True:
+        try:
+            return await _call(preview, _preview_slots)
+        except TooManyThreads:
+            await asyncio.sleep(PREVIEW_RETRY)

@@ -39,12 +39,16 @@ class Preview:
         return self.text
 
 
-def _check_version(version: str) -> None:
-    if len(version) > MAX_VERSION:
+def _check_size(size: int) -> None:
+    if size > MAX_VERSION:
         raise CallWouldFail(
-            f"The version of what this call would change has {len(version):,} characters; at most {MAX_VERSION:,} are "
-            "stored. Propose the change for fewer items at a time."
+            f"The preview version of this call has {size:,} characters or more; at most {MAX_VERSION:,} are stored. "
+            "Propose the change for fewer items at a time."
         )
+
+
+def _check_version(version: str) -> None:
+    _check_size(len(version))
     try:
         canonical(version)
     except InvalidRequest as error:  # NUL and lone surrogates
@@ -56,9 +60,9 @@ def items_version(items: Mapping[str, Iterable[ToolItem]]) -> str:
 
     Raises CallWouldFail if there are too many for one call.
     """
-    version = canonical(
-        {kind: {item.id: digest(canonical(item.body)) for item in found} for kind, found in items.items()}
-    ).decode()
+    digests = {kind: {item.id: digest(canonical(item.body)) for item in found} for kind, found in items.items()}
+    _check_size(sum(len(kind) + sum(map(len, of_kind)) for kind, of_kind in digests.items()))  # before it is encoded
+    version = canonical(digests).decode()
     _check_version(version)
     return version
 

@@ -39,7 +39,6 @@ from interlock.runtime.offload import offload
 POST, PAGE, IMAGE, COUNT = "post", "page", "image", "cms_count"
 KINDS = frozenset({POST, PAGE, IMAGE})
 IMAGE_PREFIX = "img"
-TYPICAL_SIZE = 1_000  # characters of a post or page, to estimate work on many of them
 HOME = "home"  # the page that is also at "/"
 POSTS, PAGES, IMAGES = "cms_list_posts", "cms_list_pages", "cms_list_images"
 LIST_TOOLS = {POST: POSTS, PAGE: PAGES, IMAGE: IMAGES}
@@ -155,6 +154,9 @@ def _new_page_tools(add: Callable[..., Tool]) -> Sequence[Tool]:
     )
 
 
+ONE_AT_A_TIME = "Propose one change of a page at a time: each is approved for the page as it was shown."
+
+
 def _section_tools(add: Callable[..., Tool]) -> Sequence[Tool]:
     parts = {"page": SLUG, "section": SLUG, "heading": TITLE, "body": SECTION_BODY}
     new = object_schema("page section heading body", **{**parts, "section": NEW_SLUG}, position=POSITION)
@@ -164,19 +166,20 @@ def _section_tools(add: Callable[..., Tool]) -> Sequence[Tool]:
     return (
         add(
             ToolSpec("cms_create_section", "write", schema=new, describe=_describe_new_section),
-            "Adds a section to a page, at its end unless a position is given; `section` is its new id.",
+            "Adds a section to a page, at its end unless a position is given; `section` is its new id. "
+            f"{ONE_AT_A_TIME}",
             _create_section,
             _show_new_section,
         ),
         add(
             ToolSpec("cms_update_section", "write", schema=changed, describe=_describe_section_update),
-            "Changes the heading or the body of a section; `section` is its id.",
+            f"Changes the heading or the body of a section; `section` is its id. {ONE_AT_A_TIME}",
             _update_section,
             _show_section_update,
         ),
         add(
             ToolSpec("cms_move_section", "write", schema=moved, describe=move),
-            "Moves a section to another position of its page.",
+            f"Moves a section to another position of its page. {ONE_AT_A_TIME}",
             _move_section,
             _show_section_move,
         ),
@@ -552,7 +555,7 @@ async def _show_page_update(items: ToolItemStore, args: Args) -> Preview:
 async def _show_image_update(items: ToolItemStore, args: Args) -> Preview:
     item = await find_item(items, IMAGE, text_argument(args, "id"), IMAGES)
     image = read_image(item)
-    return await show_items(item_diff(image, _with_changes(image, args, "alt", "url")), {IMAGE: [item]})
+    return await show_items(lambda: item_diff(image, _with_changes(image, args, "alt", "url")), {IMAGE: [item]})
 
 
 async def _show_new_section(items: ToolItemStore, args: Args) -> Preview:
@@ -575,22 +578,22 @@ async def _show_sections_change(items: ToolItemStore, args: Args, change: Change
 async def _show_change(kind: str, item: ToolItem, old: Mapping[str, object], new: Mapping[str, object]) -> Preview:
     """Show a diff, and say that a change of what is published needs no publishing."""
     seen = "It is published: visitors see the change at once.\n" if item_status(item) == "published" else ""
-    return await show_items(f"{seen}{item_diff(old, new)}", {kind: [item]})
+    return await show_items(lambda: f"{seen}{item_diff(old, new)}", {kind: [item]})
 
 
 async def _show_status(kind: str, status: str, items: ToolItemStore, args: Args) -> Preview:
     item = await find_item(items, kind, text_argument(args, "slug"), LIST_TOOLS[kind])
     line = post_line(item) if kind == POST else page_line(item)
-    return await show_items(item_diff(line, {**line, "status": status}), {kind: [item]})
+    return await show_items(lambda: item_diff(line, {**line, "status": status}), {kind: [item]})
 
 
 async def _show_post(items: ToolItemStore, args: Args) -> Preview:
     item = await find_item(items, POST, text_argument(args, "slug"), POSTS)
     post = cast(CmsPost, item.body)
-    what = f"Post {item.id!r}, titled {post['title']!r}, {post['status']}, {_word_count(post['body'])}."
     views, links = _views_text(await read_views(items, POST, item.id)), await find_links(items)
     linked = _inbound_links_text(links, item_path(POST, item.id), _item_label(POST, item))
-    return await show_items(f"{what}\n{views}\n{linked}", {POST: [item]})
+    what = f"Post {item.id!r}, titled {post['title']!r}, {post['status']}"
+    return await show_items(lambda: f"{what}, {_word_count(post['body'])}.\n{views}\n{linked}", {POST: [item]})
 
 
 async def _show_image(items: ToolItemStore, args: Args) -> Preview:
@@ -599,7 +602,7 @@ async def _show_image(items: ToolItemStore, args: Args) -> Preview:
     places = (await find_links(items)).get(image_path(image), [])
     what = f"Image {item.id!r}, file {image['name']!r}, showing {image['alt']!r}."
     used = f"Used in {_row(places)}: it would be missing there." if places else "Used nowhere."
-    return await show_items(f"{what}\n{used}", {IMAGE: [item]})
+    return await show_items(lambda: f"{what}\n{used}", {IMAGE: [item]})
 
 
 async def _show_page(items: ToolItemStore, args: Args) -> Preview:
@@ -609,8 +612,11 @@ async def _show_page(items: ToolItemStore, args: Args) -> Preview:
 async def _show_pages(items: ToolItemStore, args: Args) -> Preview:
     pages = [await find_item(items, PAGE, slug, PAGES) for slug in text_arguments(args, "slugs")]
     views, links = await list_views(items, PAGE), await find_links(items)
-    text = "\n\n".join(_page_preview(item, views.get(item.id, NO_VIEWS), links) for item in pages)
-    return await show_items(text, {PAGE: pages})
+
+    def make_text() -> str:
+        return "\n\n".join(_page_preview(item, views.get(item.id, NO_VIEWS), links) for item in pages)
+
+    return await show_items(make_text, {PAGE: pages})
 
 
 async def _show_section(items: ToolItemStore, args: Args) -> Preview:
@@ -622,7 +628,7 @@ async def _show_sections(items: ToolItemStore, args: Args) -> Preview:
     page, gone = cast(CmsPage, item.body), _sections(item, text_arguments(args, "sections"))
     left = pluralize(len(page["sections"]) - len(gone), "section", "sections")
     head = f"Of page {item.id!r}, titled {page['title']!r}, which keeps {left}:"
-    return await show_items("\n".join([head, *map(_line, gone)]), {PAGE: [item]})
+    return await show_items(lambda: "\n".join([head, *map(_line, gone)]), {PAGE: [item]})
 
 
 def _page_preview(item: ToolItem, seen: CmsViews, links: Mapping[str, list[str]]) -> str:
@@ -688,7 +694,9 @@ def _sections(item: ToolItem, ids: Sequence[str]) -> list[CmsSection]:
 async def find_links(items: ToolItemStore) -> Mapping[str, list[str]]:
     """Return the posts and pages that link to each path of the site, or show the image there."""
     posts, pages = await items.list(POST), await items.list(PAGE)
-    return await offload((len(posts) + len(pages)) * TYPICAL_SIZE, lambda: _collect_links(posts, pages))
+    size = sum(len(cast(CmsPost, item.body)["body"]) for item in posts)
+    size += sum(len(section["body"]) for item in pages for section in cast(CmsPage, item.body)["sections"])
+    return await offload(size, lambda: _collect_links(posts, pages))
 
 
 def _collect_links(posts: Sequence[ToolItem], pages: Sequence[ToolItem]) -> Mapping[str, list[str]]:

@@ -320,7 +320,7 @@ async def _show_objective(_: ToolItemStore, args: Args) -> str:
 
 async def _show_objective_update(items: ToolItemStore, args: Args) -> Preview:
     item = await find_item(items, OBJECTIVE, text_argument(args, "id"), LIST_TOOL)
-    return await show_items(item_diff(item.body, _updated_body(item, args)), {OBJECTIVE: [item]})
+    return await show_items(lambda: item_diff(item.body, _updated_body(item, args)), {OBJECTIVE: [item]})
 
 
 async def _show_key_result(items: ToolItemStore, args: Args) -> str:
@@ -334,7 +334,7 @@ async def _show_key_result_update(items: ToolItemStore, args: Args) -> Preview:
     item = await find_item(items, KEY_RESULT, text_argument(args, "id"), LIST_TOOL)
     objective = await items.get(OBJECTIVE, cast(KeyResult, item.body)["objective_id"])
     of = f"Of objective {objective.id!r}, {objective.body['title']!r}:\n" if objective else ""
-    return await show_items(f"{of}{item_diff(item.body, _updated_body(item, args))}", {KEY_RESULT: [item]})
+    return await show_items(lambda: f"{of}{item_diff(item.body, _updated_body(item, args))}", {KEY_RESULT: [item]})
 
 
 async def _show_objective_deletion(items: ToolItemStore, args: Args) -> Preview:
@@ -343,13 +343,13 @@ async def _show_objective_deletion(items: ToolItemStore, args: Args) -> Preview:
     count = pluralize(len(results), "key result", "key results")
     what = f"Objective {item.id!r}, titled {item.body['title']!r}, for {item.body['quarter']}, with {count}"
     text = "\n".join([f"{what}:" if results else f"{what}.", *map(_result_line, results)])
-    return await show_items(text, {OBJECTIVE: [item], KEY_RESULT: results})
+    return await show_items(lambda: text, {OBJECTIVE: [item], KEY_RESULT: results})
 
 
 async def _show_key_result_deletion(items: ToolItemStore, args: Args) -> Preview:
     item = await find_item(items, KEY_RESULT, text_argument(args, "id"), LIST_TOOL)
     text = f"Of objective {item.body['objective_id']!r}:\n{_result_line(item)}"
-    return await show_items(text, {KEY_RESULT: [item]})
+    return await show_items(lambda: text, {KEY_RESULT: [item]})
 
 
 def _result_line(item: ToolItem) -> str:

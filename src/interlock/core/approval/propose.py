@@ -118,7 +118,7 @@ def deny_by_preview(proposal: Proposal, rule: str, reason: str) -> Change[None]:
     if size > MAX_FAILING_ARGS:
         data["args_left_out"] = size
         content["sentence"] = proposal.sentence[:MAX_FAILING_SENTENCE]
-        del content["args"]
+        del content["args"], data["spec"]  # without `spec`, older programs do not try to rehearse it either
     return Change(None, (event._replace(data=data, content=content),))
 
 

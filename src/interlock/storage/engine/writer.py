@@ -143,7 +143,7 @@ class Writer:
             loop.call_soon(self._dispatch_batch, loop)
         batch.add(item, future)
         if self._is_closed:  # by another thread at this very moment: this batch may never be dispatched
-            resolve_future(future, store_closed_error())  # type: ignore[unreachable]
+            resolve_future(future, store_closed_error())  # type: ignore[unreachable]  # another thread's write
         return await future
 
     def submit_sync(self, item: BatchItem) -> object:

@@ -96,13 +96,14 @@ class SqlToolItemTransaction:
         self.workspace = workspace
         self._tx = tx
         self._shown = shown
+        self._stored: dict[tuple[str, str], Row | None] = {}  # as read: a row can be large
         self._changed: dict[tuple[str, str], bytes | None] = {}  # None: deleted
 
     def change_events(self, person: str, trace: Trace, kinds: Collection[str]) -> Iterator[Event]:
         """State the changed items of these kinds for the ledger, with a digest of what each became."""
         for (kind, item_id), body in self._changed.items():
             if kind in kinds:
-                is_known = bool(self._tx.fetch("tool_item", self.workspace, kind, item_id))
+                is_known = self._read(kind, item_id) is not None
                 action = "deleted" if body is None else "updated" if is_known else "created"
                 content = trace if body is None else {**trace, "sha256": digest(body)}
                 data = {"item": kind, "id": item_id, "action": action}
@@ -119,8 +120,8 @@ class SqlToolItemTransaction:
         if (kind, item_id) in self._changed:
             body = self._changed[kind, item_id]
             return None if body is None else _read_item((item_id, body, self.now))
-        found = self._tx.fetch("tool_item", self.workspace, kind, item_id)
-        return _read_item(found[0]) if found else None
+        row = self._read(kind, item_id)
+        return None if row is None else _read_item(row)
 
     def list(self, kind: str) -> Sequence[ToolItem]:
         known = {row[0]: row for row in self._tx.fetch("tool_items", self.workspace, kind, MAX_LISTED)}
@@ -150,8 +151,16 @@ class SqlToolItemTransaction:
 
     def _digest(self, kind: str, item_id: str) -> str | None:
         """The digest of an item as it is stored: the bytes are canonical, and can be large."""
-        found = self._tx.fetch("tool_item", self.workspace, kind, item_id)
-        return digest(bytes(found[0][1])) if found else None
+        row = self._read(kind, item_id)
+        return None if row is None else digest(bytes(row[1]))
+
+    def _read(self, kind: str, item_id: str) -> Row | None:
+        """Return the row of an item as it was before this step."""
+        key = (kind, item_id)
+        if key not in self._stored:
+            found = self._tx.fetch("tool_item", self.workspace, kind, item_id)
+            self._stored[key] = found[0] if found else None
+        return self._stored[key]
 
 
 def _read_item(row: Row) -> ToolItem:
