@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from interlock.chat.results import outcome_response
 from interlock.core.errors import CallMismatch, EffectUnknown, Error, InvalidRequest, ToolFailed
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting
 from interlock.integrations.claude_code import denial_reason
@@ -12,6 +11,7 @@ from interlock.integrations.mcp_gate.call import outcome_result
 from interlock.presenters.model_message import (
     error_message,
     message_text,
+    outcome_response,
     plain_text,
     refusal_message,
     to_model_message,

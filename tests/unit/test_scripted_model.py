@@ -7,7 +7,6 @@ from time import perf_counter
 
 import pytest
 
-from interlock.chat.results import compare_arguments, outcome_response
 from interlock.core.chat.transcript import (
     Delta,
     ModelReply,
@@ -22,7 +21,7 @@ from interlock.core.errors import InvalidRequest
 from interlock.core.outcome import Answered, Finished, Refused
 from interlock.demo.scripted_model import LABEL, ScriptedModel, make_reply
 from interlock.demo.sentences import MAX_MATCHED, SENTENCES, Sentence, find_plan
-from interlock.presenters.model_message import error_message, refusal_message
+from interlock.presenters.model_message import compare_arguments, error_message, outcome_response, refusal_message
 
 TOOLS = {*(sentence.tool for sentence in SENTENCES), "cms_delete_pages", "cms_delete_sections"}
 OFFERS = tuple(PromptTool(name, "", {"type": "object"}) for name in sorted(TOOLS))

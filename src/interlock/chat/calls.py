@@ -9,7 +9,6 @@ from typing import cast
 
 from interlock.app.executor import Executor, RunningLeases, as_current, error_text
 from interlock.app.gate import Execution, Gate
-from interlock.chat import results
 from interlock.chat.agents import ChatServices
 from interlock.chat.confirmation import ConfirmationFlow
 from interlock.chat.subagents import Subagents
@@ -36,6 +35,7 @@ from interlock.core.errors import (
 from interlock.core.ledger.event import SYSTEM_ACTOR, Payload
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting
 from interlock.core.ports import AGENT_DELETED_REASON, Clock
+from interlock.presenters import model_message
 from interlock.presenters.model_message import error_message, problem_message, refusal_message
 from interlock.runtime.durations import rfc3339
 from interlock.runtime.json_schema import validate
@@ -123,7 +123,7 @@ class ToolCallRunner:
             await self._propose(call, tool, args)
         elif not await self._is_known(call):
             await self._record_result(
-                call, results.unknown_tool_response(call.tool_request.tool, list(self.selection)), "failed"
+                call, model_message.unknown_tool_response(call.tool_request.tool, list(self.selection)), "failed"
             )
         elif call.approval_id:
             await self._continue(call, await self.services.gate.get_outcome(self._workspace, call.approval_id))
@@ -254,12 +254,12 @@ class ToolCallRunner:
                 status = decided = "responded"
             case Refused():
                 status = decided = outcome.status
-        result = results.outcome_response(outcome, call.tool_request.tool, await self._find_edit(call))
+        result = model_message.outcome_response(outcome, call.tool_request.tool, await self._find_edit(call))
         if decided != "denied":
             await self._record_decision(call, decided, outcome.reason if isinstance(outcome, Refused) else "", result)
         await self._record_result(call, result, status, took=took)
 
-    async def _find_edit(self, call: PendingCall) -> results.ArgumentEdit | None:
+    async def _find_edit(self, call: PendingCall) -> model_message.ArgumentEdit | None:
         ran_with = (
             await self.services.gate.get_edited_args(self._workspace, call.approval_id) if call.approval_id else None
         )
@@ -267,7 +267,7 @@ class ToolCallRunner:
             return None
         tool = self.selection.get(call.tool_request.tool)
         given = {**(tool.defaults if tool else {}), **_arguments(call.tool_request.args)}
-        return results.compare_arguments(given, ran_with)
+        return model_message.compare_arguments(given, ran_with)
 
     async def _record_decision(self, call: PendingCall, status: str, reason: str = "", result: object = None) -> None:
         """Record the decision once, if a card was shown."""
@@ -285,7 +285,7 @@ class ToolCallRunner:
             "reason": reason,
         }
         if status == "responded":
-            body["result"] = results.bound_result(result)
+            body["result"] = model_message.bound_result(result)
         await self.leased_thread.append_and_mirror(NewThreadEntry("decided", self._actor, body))
 
     async def _record_result(self, call: PendingCall, result: object, status: str, took: int = 0) -> None:
@@ -293,7 +293,7 @@ class ToolCallRunner:
         if call.tool_request.tool.startswith(AGENT_TOOL_PREFIX) and status == "succeeded":
             await self.subagents.record_delegation(self.leased_thread, call)
             return
-        kept = results.bound_result(result)
+        kept = model_message.bound_result(result)
         body = {
             "call": call.tool_request.id,
             "tool": call.tool_request.tool,
@@ -371,7 +371,7 @@ class GateReports:
 
 
 def _encode_result(result: object) -> bytes:
-    return canonical(results.bound_result(result))
+    return canonical(model_message.bound_result(result))
 
 
 async def _run_read(tool: Tool, data: bytes) -> tuple[object, str]:
@@ -382,7 +382,7 @@ async def _run_read(tool: Tool, data: bytes) -> tuple[object, str]:
         words = "; ".join(map(str, problems))
         return problem_message("invalid", f"The arguments do not fit the tool's schema: {words}."), "invalid"
     try:
-        result = results.bound_result(await tool.run(invocation))
+        result = model_message.bound_result(await tool.run(invocation))
     except Exception as error:  # noqa: BLE001  any exception of a tool is its failure
         return problem_message("failed", error_text(error, data, tool.spec)), "failed"
     return result, "succeeded"

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from secrets import token_bytes
 
 from interlock.app.inbox import active_delegations
-from interlock.chat import results
 from interlock.chat.agents import ChatServices
 from interlock.chat.thread_lease import LeasedThread
 from interlock.chat.tool import CONFIRMED
@@ -21,6 +20,7 @@ from interlock.core.outcome import Outcome, Waiting
 from interlock.core.policy.claims import judge
 from interlock.core.policy.policy import Ask
 from interlock.core.ports import Clock
+from interlock.presenters import model_message
 
 CONFIRMING = "confirming"  # status of a call whose result is the question
 PREVIEW_VERSION = (
@@ -84,7 +84,7 @@ class ConfirmationFlow:
             "call": call.tool_request.id,
             "tool": spec.name,
             "status": CONFIRMING,
-            "result": results.bound_result(result),
+            "result": model_message.bound_result(result),
             PREVIEW_VERSION: would.version,
         }
         await self.leased_thread.request_confirmation(

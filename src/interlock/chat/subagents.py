@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from uuid import NAMESPACE_OID, uuid5
 
-from interlock.chat.results import ArgumentEdit, with_edit
 from interlock.chat.thread_lease import LeasedThread
 from interlock.config.agents import AGENT_TOOL_PREFIX
 from interlock.core.call import Args
@@ -15,6 +14,7 @@ from interlock.core.chat.thread import NewThreadEntry, Thread, ThreadOrigin
 from interlock.core.chat.transcript import PendingCall, last_reply_text, read_turn_state
 from interlock.core.errors import NotFound, ToolFailed
 from interlock.core.outcome import Waiting
+from interlock.presenters.model_message import ArgumentEdit, with_edit
 from interlock.storage.tables.threads import SqlThreads
 
 MAX_DEPTH = 5

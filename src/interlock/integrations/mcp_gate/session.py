@@ -51,8 +51,7 @@ from interlock.integrations.mcp_gate.frames import (
     remember_id,
 )
 from interlock.integrations.mcp_gate.merge import MergedUpstreams, rename_request
-from interlock.integrations.mcp_gate.tools import UpstreamOptions, UpstreamTools
-from interlock.integrations.mcp_gate.upstream import Upstream, UpstreamLost
+from interlock.integrations.mcp_gate.upstream import Upstream, UpstreamLost, UpstreamOptions, UpstreamTools
 
 CLOSE_GRACE = 10.0  # seconds that a running call may take to end after its client disconnected
 CANCEL_GRACE = 5.0  # seconds for the same after its client cancelled it

@@ -32,8 +32,7 @@ from interlock.storage.engine.rows import Row
 from interlock.storage.engine.transaction import LostRace, Transaction
 from interlock.storage.engine.watch import ChangeReader, WatchRegistry
 from interlock.storage.engine.writer import EMPTY_ITEM, BatchItem, BatchResult, Writer, run_item
-from interlock.storage.migrate import APPLICATION_ID, migrate_sqlite
-from interlock.storage.schema_check import find_sqlite_violations
+from interlock.storage.migrate import APPLICATION_ID, find_sqlite_violations, migrate_sqlite
 from interlock.storage.tables.search import Fts5Index, FullTextIndex
 
 POLL_INTERVAL = 0.004  # seconds between checks for other processes' commits, while anything waits
