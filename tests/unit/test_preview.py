@@ -9,7 +9,7 @@ import pytest
 from interlock.core.canonical import canonical, digest
 from interlock.core.errors import CallWouldFail, ToolFailed
 from interlock.core.ports import ToolItem
-from interlock.core.preview import MAX_VERSION, FindDigest, Preview, ShownItems, items_version
+from interlock.core.preview import MAX_VERSION, FindDigest, Preview, ShownItems, items_version, to_preview
 
 ABOUT = ToolItem("about", {"title": "About", "status": "draft"}, 1)
 TEAM = ToolItem("team", {"title": "The team", "status": "draft"}, 1)
@@ -29,6 +29,16 @@ def test_a_preview_reads_as_its_text() -> None:  # R45
 def test_a_call_whose_version_cannot_be_stored_is_refused(version: object) -> None:  # R45
     with pytest.raises(CallWouldFail):
         Preview("3 rows", version)  # type: ignore[arg-type]  # a pack from outside
+
+
+def test_what_a_tool_s_preview_returns_is_a_text_or_a_preview() -> None:  # R45, R64
+    assert [to_preview(made) for made in ("3 rows", Preview("3 rows", "7"), 3)] == [
+        Preview("3 rows"),
+        Preview("3 rows", "7"),
+        Preview("3"),
+    ]
+    with pytest.raises(CallWouldFail, match="returned a tuple"):
+        to_preview(("3 rows", "version 7"))  # a forgotten Preview: the version would not be compared
 
 
 def test_a_call_whose_preview_is_no_text_is_refused() -> None:  # R45
@@ -60,8 +70,16 @@ def test_a_version_depends_on_the_body_and_the_id_and_not_on_the_time_of_the_cha
 @pytest.mark.parametrize(
     ("now", "words"),
     [
-        ([ABOUT._replace(body={"title": "We"}), TEAM], "Page 'about' was changed after this call was shown to people."),
-        ([ABOUT], "Page 'team' was deleted after this call was shown to people."),
+        (
+            [ABOUT._replace(body={"title": "We"}), TEAM],
+            "Page 'about' was changed after this call was shown to people. Nothing was done. Read it again and propose "
+            "the change again.",
+        ),
+        (
+            [ABOUT],
+            "Page 'team' was deleted after this call was shown to people. Nothing was done: there is nothing left to "
+            "change.",
+        ),
     ],
 )
 def test_unchanged_items_pass_and_one_that_is_different_by_now_is_named(now: list[ToolItem], words: str) -> None:  # R45
@@ -69,7 +87,7 @@ def test_unchanged_items_pass_and_one_that_is_different_by_now_is_named(now: lis
     shown.check_unchanged(found_in(page=[TEAM._replace(at=5), ABOUT], post=[ABOUT]))
     with pytest.raises(ToolFailed) as raised:
         shown.check_unchanged(found_in(page=now))
-    assert raised.value.message == f"{words} Nothing was done. Read it again and propose the change again."
+    assert raised.value.message == words
 
 
 def test_only_items_that_were_shown_are_changed_of_the_kinds_that_were() -> None:  # R45

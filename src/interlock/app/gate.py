@@ -53,7 +53,7 @@ from interlock.core.ports import (
     Store,
     Validator,
 )
-from interlock.core.preview import Preview
+from interlock.core.preview import Preview, to_preview
 from interlock.runtime.offload import OFFLOAD_THRESHOLD
 
 MAX_INLINE_SECRETS = 1_000  # characters of a call with secret arguments that are masked on the event loop
@@ -710,8 +710,8 @@ async def _run_preview(spec: ToolSpec, call: ToolCall) -> Preview:
     if spec.preview is None:
         return NO_PREVIEW
     made = spec.preview(call.parsed_args)
-    shown = await made if inspect.isawaitable(made) else made
-    return Preview(str(shown)[:MAX_PREVIEW], shown.version if isinstance(shown, Preview) else "")
+    shown = to_preview(await made if inspect.isawaitable(made) else made)
+    return Preview(shown.text[:MAX_PREVIEW], shown.version)
 
 
 ConditionResults = Mapping[str, bool]  # whether the conditions of grants hold for a call, by their text

@@ -12,9 +12,10 @@ from difflib import get_close_matches, unified_diff
 from itertools import islice, takewhile
 from typing import Literal, NamedTuple, TypedDict, cast
 
-from interlock.chat.tool import Tool, ToolInvocation, object_schema
+from interlock.chat.tool import CONFIRMED, Tool, ToolInvocation, object_schema
 from interlock.core.call import Args, ToolSpec
 from interlock.core.canonical import canonical, read_canonical
+from interlock.core.decision import KINDS
 from interlock.core.errors import CallWouldFail
 from interlock.core.ports import ToolItem, ToolItemStore, ToolItemTransaction
 from interlock.core.preview import Preview, items_version
@@ -70,7 +71,8 @@ def write_tool(
 ) -> Tool:
     """Make an idempotent tool: the key of a call takes effect once. Items of `kinds` have a history.
 
-    If people were asked, it takes effect only on the items that the preview showed, as they were then.
+    If people were asked, it takes effect only on the items that the preview showed, as they were then. So a call whose
+    only argument names the item cannot be edited: it would be about an item that nobody saw.
     """
 
     def run(invocation: ToolInvocation) -> Awaitable[object]:
@@ -81,7 +83,18 @@ def write_tool(
             invocation.preview_version,
         )
 
-    return Tool(replace(spec, preview=lambda args: preview(items, args), idempotent=True), about, run)
+    decisions = NO_EDIT if _only_names_item(spec) else ()
+    made = replace(spec, preview=lambda args: preview(items, args), idempotent=True, decisions=decisions)
+    return Tool(made, about, run)
+
+
+NO_EDIT = tuple(kind for kind in KINDS if kind != "edit")
+
+
+def _only_names_item(spec: ToolSpec) -> bool:
+    properties = cast(Mapping[str, Mapping[str, object]], (spec.schema or {}).get("properties", {}))
+    taken = [takes.get("type") for name, takes in properties.items() if name != CONFIRMED]
+    return taken == ["string"]
 
 
 async def show_items(make_text: Callable[[], str], items: Mapping[str, Sequence[ToolItem]]) -> Preview:

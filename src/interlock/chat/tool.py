@@ -18,7 +18,7 @@ from interlock.core.canonical import read_canonical
 from interlock.core.chat.transcript import PromptTool
 from interlock.core.errors import InvalidRequest, Misconfigured, ToolFailed
 from interlock.core.ports import DocumentIndex, ToolItemStore
-from interlock.core.preview import Preview
+from interlock.core.preview import Preview, to_preview
 from interlock.core.sentence import tool_title
 from interlock.runtime.functions import FunctionTool, stored_result
 from interlock.runtime.json_schema import validate
@@ -190,7 +190,7 @@ def _make_preview(spec: ToolSpec) -> Callable[[Args], Awaitable[str | Preview]] 
         try:
             async with asyncio.timeout(PREVIEW_TIMEOUT):
                 made = await _call_when_free(partial(preview, without_confirmed_argument(spec, args)))
-                return made if isinstance(made, Preview) else str(made)
+                return to_preview(made)
         except TimeoutError:
             return f"No preview: it took more than {PREVIEW_TIMEOUT:g} seconds."
 

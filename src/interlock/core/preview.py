@@ -16,6 +16,7 @@ from interlock.core.ports import ToolItem
 
 MAX_VERSION = 32 * 1024  # characters: a hundred items with long ids
 PROPOSE_AGAIN = "Nothing was done. Read it again and propose the change again."
+NOTHING_LEFT = "Nothing was done: there is nothing left to change."
 
 FindDigest = Callable[[str, str], str | None]  # of the body of an item, by kind and id; None if there is no such item
 
@@ -37,6 +38,19 @@ class Preview:
 
     def __str__(self) -> str:
         return self.text
+
+
+def to_preview(made: object) -> Preview:
+    """What the preview of a tool returned, as a Preview."""
+    match made:
+        case Preview():
+            return made
+        case tuple():  # else the version would be shown, and not compared
+            raise CallWouldFail(
+                "The preview of this tool returned a tuple. It has to return a text, or Preview(text, version)."
+            )
+        case _:
+            return Preview(str(made))
 
 
 def _check_size(size: int) -> None:
@@ -79,7 +93,7 @@ class ShownItems:
             for item_id, sha256 in items.items():
                 found = find_digest(kind, item_id)
                 if found is None:
-                    raise _outdated(kind, item_id, "was deleted after this call was shown to people")
+                    raise _outdated(kind, item_id, "was deleted after this call was shown to people", NOTHING_LEFT)
                 if found != sha256:
                     raise _outdated(kind, item_id, "was changed after this call was shown to people")
 
@@ -93,8 +107,8 @@ class ShownItems:
             raise _outdated(kind, item_id, "was not shown to people with this call")
 
 
-def _outdated(kind: str, item_id: str, what: str) -> ToolFailed:
-    return ToolFailed(f"{kind.replace('_', ' ').capitalize()} {item_id!r} {what}. {PROPOSE_AGAIN}")
+def _outdated(kind: str, item_id: str, what: str, then: str = PROPOSE_AGAIN) -> ToolFailed:
+    return ToolFailed(f"{kind.replace('_', ' ').capitalize()} {item_id!r} {what}. {then}")
 
 
 def _read_version(version: str) -> Mapping[str, Mapping[str, str]]:

@@ -15,8 +15,7 @@ from interlock.core.errors import Misconfigured
 from interlock.integrations.mcp_gate.call import ToolCallHandler
 from interlock.integrations.mcp_gate.frames import BadFrame, Rejections, make_error, read_frame_async
 from interlock.integrations.mcp_gate.http import PATH, HttpAccess, HttpGate
-from interlock.integrations.mcp_gate.session import EndUnanswered, GateSession, SendFrame
-from interlock.integrations.mcp_gate.upstream import UpstreamOptions
+from interlock.integrations.mcp_gate.session import EndUnanswered, GateSession, SendFrame, UpstreamOptions
 from interlock.sdk.agent import Agent
 
 __all__ = ["PATH", "HttpAccess", "McpGate", "UpstreamOptions", "WaitOptions", "mcp_gate"]
