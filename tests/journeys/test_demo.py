@@ -59,13 +59,17 @@ def test_the_demo_understands_what_people_type(database: Database, tmp_path: Pat
             "Permanently delete image 'img-6'? This cannot be undone.",
             "Permanently delete post 'old-newsletter'? This cannot be undone.",
         ]
-        assert ("img-6" in demo.records("image"), "old-newsletter" in demo.records("post")) == (False, False)
+        assert ("img-6" in demo.items("image"), "old-newsletter" in demo.items("post")) == (False, False)
 
         with demo.bob.say("Open a pull request from search-index to main") as opening:
             approve_all(demo, opening, 1)
         assert "number 8" in opening.text
-        pull = demo.records("github_issue")["demo/shop#000008"]
+        pull = demo.items("github_issue")["demo/shop#000008"]
         assert (pull["head"], pull["base"], pull["state"]) == ("search-index", "main", "open")
+
+        with demo.bob.say('Rename the about page to "Who we are", please') as renaming:
+            assert approve_all(demo, renaming, 1) == ["Rename page 'about' to 'Who we are'"]
+        assert demo.items("page")["about"]["title"] == "Who we are"
 
 
 def test_an_unknown_sentence_gets_suggestions_on_the_stream_and_in_the_thread(

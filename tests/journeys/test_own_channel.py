@@ -101,6 +101,29 @@ async def test_the_shell_lists_tests_and_explains_it(shell: Shell) -> None:  # R
     assert 'The channel "pager": mycompany.pager has no Pgr; did you mean "Pager"?' in failed.err
 
 
+@pytest.mark.parametrize(
+    ("kind", "mistake"),
+    [
+        ("mycompany.pager:Pgr", 'mycompany.pager has no Pgr; did you mean "Pager"?'),
+        ("nowhere:Pager", "there is no module nowhere in {folder} or among the installed packages."),
+    ],
+)
+def test_the_doctor_reports_its_mistake_once(shell: Shell, kind: str, mistake: str) -> None:  # R26
+    configure(shell, kind)
+    shell("migrate")
+    checks = shell.process("doctor", "--json", *NAMED).json["checks"]
+    assert [(check["what"], check["found"]) for check in checks if check["state"] == "fail"] == [
+        ("channels", f'The channel "pager": {mistake.format(folder=shell.folder)}')
+    ]
+    assert "ok" in [check["state"] for check in checks if check["what"] == "policy"]
+    broken = {"version": 1, "rules": [{"name": "x", "then": "perhaps"}]}
+    (shell.folder / "policy.yaml").write_text(json.dumps(broken))
+    file = shell.folder / "interlock.yaml"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "policy": "policy.yaml"}))
+    checks = shell.process("doctor", "--json", *NAMED).json["checks"]
+    assert [check["what"] for check in checks if check["state"] == "fail"] == ["policy", "channels"]
+
+
 @pytest.mark.parametrize("command", [("hook",), ("mcp-gate", "--", sys.executable, "-c", "pass")], ids=lambda c: c[0])
 def test_programs_that_run_in_other_peoples_folders_import_nothing_from_there(
     shell: Shell, command: tuple[str, ...]

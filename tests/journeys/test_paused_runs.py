@@ -42,6 +42,12 @@ def note(line):
     with open("notes", "a") as file:
         file.write(line + "\\n")
 
+def take_nothing():
+    note("never")
+
+async def take_more(pause, other):
+    note("never")
+
 number = 7
 """
 
@@ -50,6 +56,7 @@ number = 7
 def flow(shell: Shell) -> Shell:
     (shell.folder / "flow.py").write_text(FLOW)
     (shell.folder / "broken.py").write_text("raise ValueError('at once')\n")
+    (shell.folder / "misspelt.py").write_text("def resume(pause)\n    pass\n")
     shell.extra["WHERE"] = shell.url
     return shell
 
@@ -157,13 +164,18 @@ def test_a_plain_function_will_do(flow: Shell) -> None:
 @pytest.mark.parametrize(
     ("function", "said"),
     [
-        ("flow", "is not a function name. Give MODULE:FUNCTION"),
+        *(
+            (wrong, f"Error: '{wrong}' is not a function name. Give MODULE:FUNCTION, such as app.agent:resume.\n")
+            for wrong in ("flow", "flow:", ":resume", "../flow:resume")
+        ),
         ("nowhere:resume", "nowhere:resume: there is no module nowhere in "),
         ("flow:nothing", "flow has no nothing"),
         ("flow:resum", 'flow has no resum; did you mean "resume"?'),
         ("flow:number", "flow:number is not a function"),
-        ("flow:", '"flow:" is not an import path'),
+        ("flow:take_nothing", "flow:take_nothing must take one argument, the Pause of the run: def resume(pause)."),
+        ("flow:take_more", "flow:take_more must take one argument, the Pause of the run"),
         ("broken:resume", "broken cannot be imported: ValueError: at once ("),
+        ("misspelt:resume", "misspelt cannot be imported: SyntaxError: expected ':' ("),
     ],
 )
 def test_what_cannot_be_called_is_said(flow: Shell, function: str, said: str) -> None:

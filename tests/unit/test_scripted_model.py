@@ -20,7 +20,7 @@ from interlock.core.chat.transcript import (
 from interlock.core.errors import InvalidRequest
 from interlock.core.outcome import Answered, Finished, Refused
 from interlock.demo.scripted_model import LABEL, ScriptedModel, make_reply
-from interlock.demo.sentences import MAX_MATCHED, SENTENCES, Sentence, find_plan
+from interlock.demo.sentences import MAX_MATCHED, SENTENCES, SUBJECTS, Sentence, find_plan
 from interlock.presenters.model_message import compare_arguments, error_message, outcome_response, refusal_message
 
 TOOLS = {*(sentence.tool for sentence in SENTENCES), "cms_delete_pages", "cms_delete_sections"}
@@ -74,6 +74,28 @@ def reply_to_result(tool: str, content: object) -> str:
         ("archive the post hello-world", [("cms_archive_post", {"slug": "hello-world"})]),
         ('delete the post "x"', [("cms_delete_post", {"slug": "x"})]),
         ("remove the post x", [("cms_delete_post", {"slug": "x"})]),
+        ("Delete the post hello-world please", [("cms_delete_post", {"slug": "hello-world"})]),
+        ("delete the post hello-world, please. Thank you!", [("cms_delete_post", {"slug": "hello-world"})]),
+        ("delete the posts a and b", [("cms_delete_post", {"slug": slug}) for slug in "ab"]),
+        ("delete the landing-page post", [("cms_delete_post", {"slug": "landing-page"})]),
+        ('delete the post "A new page with sections"', [("cms_delete_post", {"slug": "a-new-page-with-sections"})]),
+        ("publish the post a-post-that-gives-orders", [("cms_publish_post", {"slug": "a-post-that-gives-orders"})]),
+        ("publish the about page", [("cms_publish_page", {"slug": "about"})]),
+        ('publish page "about"', [("cms_publish_page", {"slug": "about"})]),
+        ("Archive the imprint page.", [("cms_archive_page", {"slug": "imprint"})]),
+        (
+            "archive the pages about and pricing",
+            [("cms_archive_page", {"slug": slug}) for slug in ("about", "pricing")],
+        ),
+        ('Rename the about page to "Who we are"', [("cms_update_page", {"slug": "about", "title": "Who we are"})]),
+        ('rename the page "about" to Where to go.', [("cms_update_page", {"slug": "about", "title": "Where to go"})]),
+        (
+            'Change the title of the hello-world post to "Say please"',
+            [("cms_update_post", {"slug": "hello-world", "title": "Say please"})],
+        ),
+        ("delete the pricing and about pages", [("cms_delete_pages", {"slugs": ["pricing", "about"]})]),
+        ("delete the pricing page and the about page", [("cms_delete_pages", {"slugs": ["pricing", "about"]})]),
+        ("delete pages a, b, and c", [("cms_delete_pages", {"slugs": ["a", "b", "c"]})]),
         ("delete the About page", [("cms_delete_page", {"slug": "about"})]),
         ('Delete the page "about"', [("cms_delete_page", {"slug": "about"})]),
         ('delete the pages "about" and "team"', [("cms_delete_pages", {"slugs": ["about", "team"]})]),
@@ -104,6 +126,7 @@ def reply_to_result(tool: str, content: object) -> str:
             "comment on ENG-1: Never delete the About page!",
             [("linear_comment", {"id": "ENG-1", "body": "Never delete the About page!"})],
         ),
+        ("comment on ENG-1: look at it please", [("linear_comment", {"id": "ENG-1", "body": "look at it please"})]),
         ('comment "fine by me" on ENG-1', [("linear_comment", {"id": "ENG-1", "body": "fine by me"})]),
         ("add label bug to ENG-1", [("linear_add_label", {"id": "ENG-1", "label": "bug"})]),
         ("tag ENG-1 with bug", [("linear_add_label", {"id": "ENG-1", "label": "bug"})]),
@@ -162,6 +185,7 @@ def test_what_is_understood_becomes_calls(said: str, expected: object) -> None: 
     "said",
     [
         *("create an issue", "create an objective", "publish the post", "delete the page", "delete a section"),
+        *("delete all pages", "publish the page", "archive the about page now", "delete the post x and the page y"),
         *("delete the image", "open a pull request", "create a cycle", "add a key result", "open a GitHub issue"),
     ],
 )
@@ -187,10 +211,16 @@ def test_the_starters_of_the_page_are_understood() -> None:  # R3
 
 
 def test_the_sentences_of_the_documentation_are_understood() -> None:  # R3
-    section = DOCUMENTED.read_text().partition("## The demo\n")[2].partition("\n## ")[0]
-    sentences = [each for row in section.splitlines() if row.startswith("| ") for each in re.findall(r"`([^`]+)`", row)]
+    sentences = [each for examples in documented_sentences().values() for each in examples]
     assert len(sentences) >= 20
-    assert [sentence for sentence in sentences if not calls(sentence.replace("\u2026", "x"))] == []
+    assert [sentence for sentence in sentences if not calls(sentence)] == []
+
+
+def documented_sentences() -> dict[str, list[str]]:
+    """The sentences of the table in the documentation, by what they are about."""
+    section = DOCUMENTED.read_text().partition("## The demo\n")[2].partition("\n## ")[0]
+    rows = [row.split("|", 2)[1:] for row in section.splitlines() if row.startswith("| ") and "`" in row]
+    return {about.strip(): re.findall(r"`([^`]+)`", rest.replace("\u2026", "x")) for about, rest in rows}
 
 
 @pytest.mark.parametrize(
@@ -220,6 +250,15 @@ def test_help_lists_all_that_it_understands() -> None:
     for asked in ("help", "What can you do?"):
         text = reply(asked).text
         assert all(f"- {sentence.example}" in text for sentence in SENTENCES if sentence.example)
+
+
+def test_help_is_in_the_order_and_by_the_subjects_of_the_documentation() -> None:
+    documented = documented_sentences()
+    assert re.findall(r"^\*\*(.+)\*\*$", reply("help").text, re.MULTILINE) == list(documented)
+    for subject, examples in documented.items():
+        assert {SUBJECTS[calls(example)[0][0].partition("_")[0]] for example in examples} == {subject}
+    few = (PromptTool("cms_list_posts", "", {}),)
+    assert reply("help", tools=few).text.endswith("too:\n\n**the site**\n- List posts")
 
 
 def test_a_long_message_takes_no_time_to_match() -> None:
@@ -424,7 +463,7 @@ def test_text_inside_a_result_leads_to_no_call(content: object) -> None:
         (
             "cms_publish_post",
             outcome_response(Finished("failed", None, "Gone."), "x", EDIT),
-            'it ran with {"slug": "b"}',
+            '`cms_publish_post` failed: Gone. A person changed the arguments to {"slug": "b"}.',
         ),
         (
             "cms_publish_post",

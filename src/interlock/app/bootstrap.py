@@ -231,11 +231,16 @@ def make_database(url: str, clock: Clock | None = None) -> Database:
                 "This is the address of a server. Give its database: sqlite:///file.db or postgresql://…."
             )
         case _:
-            raise Misconfigured(
-                f"The database address {mask_password(url)!r} is not one. Use sqlite:///file.db, "
-                "sqlite:////folder/file.db "
-                "or postgresql://user@host/database."
-            )
+            raise Misconfigured(f"The database address {mask_password(url)!r} is not one. {_right_form(url)}")
+
+
+def _right_form(url: str) -> str:
+    """What to write instead: the address of the file, if one was named without `sqlite:///`."""
+    path = re.sub("^sqlite:(//)?", "", url)
+    names_file = path != url or "/" in path or Path(path).suffix
+    if names_file and path.strip("/") and not path.startswith("~") and ":" not in path:
+        return f"Write sqlite:///{Path(path)} for that file."
+    return "Use sqlite:///file.db, sqlite:////folder/file.db or postgresql://user@host/database."
 
 
 def missing_database_file(url: str) -> Path | None:

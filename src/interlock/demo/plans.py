@@ -117,17 +117,21 @@ def post_to_url(found: re.Match[str]) -> ScriptedPlan:
     return ScriptedPlan(f"I propose to send that to {url}.", (("http_post", {"url": url, "body": body}),))
 
 
-def change_post(found: re.Match[str]) -> ScriptedPlan:
-    verb, quoted = found["verb"].lower().replace("remove", "delete"), _quoted(found["rest"])
-    slug = _slug(quoted[0] if quoted else re.sub(r"\b(the|a|post)\b", " ", found["rest"], flags=re.IGNORECASE))
-    if not slug:
-        return ScriptedPlan(f'Which post? Say: {verb} the post "…".')
-    return ScriptedPlan(f"I propose to {verb} the post {slug}.", ((f"cms_{verb}_post", {"slug": slug}),))
+def change_all(verb: str, kind: str) -> MakePlan:
+    """Make a plan that publishes, archives or deletes the posts or pages that are named, each by a call."""
+
+    def plan(found: re.Match[str]) -> ScriptedPlan:
+        slugs = _slugs(found["rest"], kind)
+        if not slugs:
+            return ScriptedPlan(f'Which {kind}? Say: {verb} the {kind} "…".')
+        which = f"the {kind} {slugs[0]}" if len(slugs) == 1 else f"the {kind}s {_join(slugs)}"
+        return ScriptedPlan(f"I propose to {verb} {which}.", tuple((f"cms_{verb}_{kind}", {"slug": s}) for s in slugs))
+
+    return plan
 
 
 def delete_pages(found: re.Match[str]) -> ScriptedPlan:
-    named = _quoted(found["rest"]) or [re.sub(r"\b(the|pages?)\b", " ", found["rest"], flags=re.IGNORECASE)]
-    slugs = [slug for slug in map(_slug, named) if slug]
+    slugs = _slugs(found["rest"], "page")
     if not slugs:
         return ScriptedPlan('Which page? Say: delete the page "…".')
     which = f"the page {slugs[0]}" if len(slugs) == 1 else f"{len(slugs)} pages"
@@ -273,6 +277,25 @@ def _status(value: str) -> str:
 
 def _slug(words: str) -> str:
     return "-".join(words.strip(" .!?\"'").lower().split())
+
+
+def _slugs(rest: str, kind: str) -> list[str]:
+    """Return the names of posts or pages, each once; none if it is not clear where a name begins or ends."""
+    if quoted := _quoted(rest):
+        return list(dict.fromkeys(map(_slug, quoted)))
+    parts = re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", rest.strip(), flags=re.IGNORECASE)
+    names = [re.sub(_AROUND_NAME.format(kind=kind), r"\1", part, count=1) for part in parts]
+    is_clear = all(name.strip() and not _NO_NAME.search(name) for name in names)
+    return list(dict.fromkeys(map(_slug, names))) if is_clear else []
+
+
+_AROUND_NAME = (
+    r"(?is)^\s*(?:(?:the|an?|my|our|this|these|all|both)(?:\s+|$))*(?:{kind}s?(?![\w-])(?:\s+(?:called|named))?)?"
+    r"(.*?)(?:(?<![\w-]){kind}s?)?[\s.!?]*$"
+)
+_NO_NAME = re.compile(
+    r"(?<![\w-])(?:posts?|pages?|publish|archive|delete|remove|rename)(?![\w-])", re.IGNORECASE
+)  # a word of another request
 
 
 def _address(value: str) -> str:

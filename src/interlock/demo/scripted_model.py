@@ -20,7 +20,7 @@ from interlock.core.chat.transcript import (
     ToolResult,
 )
 from interlock.demo.plans import Call, ScriptedPlan
-from interlock.demo.sentences import examples_for, find_plan, nearest_sentences
+from interlock.demo.sentences import examples_by_subject, find_plan, nearest_sentences
 
 NAME = "demo:scripted"
 LABEL = "I am a small script, not a language model: this is the demo."
@@ -149,10 +149,11 @@ _HELP = re.compile(r"\s*(?:help|what can (?:you|i) (?:do|say)(?: here)?)[\s.!?]*
 
 
 def describe_abilities(offered: set[str]) -> str:
-    able = examples_for(offered)
+    able = examples_by_subject(offered)
     if not able:
         return "I know none of the tools that I was given, so there is nothing that I can do here."
-    return "\n".join(["This is what I understand, with other names and numbers too:", *(f"- {each}" for each in able)])
+    lists = ["\n".join([f"**{subject}**", *(f"- {each}" for each in examples)]) for subject, examples in able.items()]
+    return "\n\n".join(["This is what I understand, with other names and numbers too:", *lists])
 
 
 MAX_ITEMS = 12  # lines of a list
@@ -189,7 +190,7 @@ def _describe_result(result: ToolResult) -> str:
     if _field(content, "declined") is True:
         return _describe_not_run(name, content)
     if _field(content, "success") is False:
-        return _describe_failure(name, content) + _describe_edit(content)
+        return _describe_failure(name, content) + _describe_edit(content, "A person changed the arguments to")
     if result.tool == "request_human_input":
         return f"You answered: {_short(content)}."
     if result.tool.startswith("agent_"):
@@ -254,7 +255,8 @@ def _describe_success(name: str, content: object, *, is_list: bool) -> str:
     if isinstance(content, str):  # the tool's, or a person's who answered instead of letting it run
         return f"{name}: {_short(content)}"
     facts = _line(_field(content, "result") or content)
-    return f"{name} ran{f': {facts}' if facts else ''}.{_describe_edit(content)}"
+    edit = _describe_edit(content, "A person changed the arguments before it ran; it ran with")
+    return f"{name} ran{f': {facts}' if facts else ''}.{edit}"
 
 
 def _item_lines(item: object) -> list[str]:
@@ -267,13 +269,13 @@ def _item_lines(item: object) -> list[str]:
     return [f"- {_line(item)}", *results]
 
 
-def _describe_edit(content: object) -> str:
+def _describe_edit(content: object, words: str) -> str:
     if _field(content, "edited") is not True:
         return ""
     ran_with, changed = _field(content, "ran_with"), _field(content, "changed")
     if isinstance(changed, list) and isinstance(ran_with, Mapping):
         ran_with = {name: ran_with.get(name) for name in changed}
-    return f" A person changed the arguments before it ran; it ran with {_short(ran_with)}."
+    return f" {words} {_short(ran_with)}."
 
 
 _FACTS = (

@@ -1,7 +1,8 @@
 """The sentences that the demo's scripted model understands: one table of examples, patterns and plans.
 
-A message is matched from its beginning to its end, after polite words at its start. The first row that matches counts.
-A message that no row matches gets the three examples that share the most words with it.
+A message is matched from its beginning to its end, without polite words around it. The first row that matches counts.
+A message that no row matches gets the three examples that share the most words with it. It is long because the table
+is one: a sentence added in a second one could be understood by the wrong row.
 """
 
 from __future__ import annotations
@@ -18,6 +19,15 @@ NEAREST = 3
 MAX_MATCHED = 1_000  # characters of a message
 MAX_COMPARED = 300  # the same, for the nearest sentences
 MIN_WORD_SIMILARITY = 0.75  # of 1, at which two words count as the same: "publsh" and "publish" do
+SUBJECTS = {  # of the tools with these prefixes, as the documentation names them
+    "linear": "Linear",
+    "github": "GitHub",
+    "cms": "the site",
+    "okr": "OKRs",
+    "http": "the web",
+    "request": "people and agents",
+    "agent": "people and agents",
+}
 
 
 class Sentence(NamedTuple):
@@ -36,7 +46,7 @@ def find_plan(text: str) -> ScriptedPlan | None:
     """
     if len(text) > MAX_MATCHED:
         return None
-    words = _without_lead_in(_straighten_quotes(text).strip())
+    words = _without_thanks(_without_lead_in(_straighten_quotes(text).strip()))
     if _NEGATION.search(_without_content(words)):
         return ScriptedPlan("All right. I do nothing.")
     for sentence in SENTENCES:
@@ -51,11 +61,20 @@ def nearest_sentences(text: str, offered: set[str]) -> list[str]:
     The similarity is the share of words that both have; of equally near ones, the first in the table comes first.
     """
     said = _words(text)
-    return sorted(examples_for(offered), key=lambda example: -_similarity(said, _words(example)))[:NEAREST]
+    able = [sentence.example for sentence in _offered_sentences(offered)]
+    return sorted(able, key=lambda example: -_similarity(said, _words(example)))[:NEAREST]
 
 
-def examples_for(offered: set[str]) -> list[str]:
-    return [sentence.example for sentence in SENTENCES if sentence.example and sentence.tool in offered]
+def examples_by_subject(offered: set[str]) -> dict[str, list[str]]:
+    """Return the examples for the tools that the agent has, by what they are about."""
+    found: dict[str, list[str]] = {subject: [] for subject in SUBJECTS.values()}
+    for sentence in _offered_sentences(offered):
+        found[SUBJECTS[sentence.tool.partition("_")[0]]].append(sentence.example)
+    return {subject: examples for subject, examples in found.items() if examples}
+
+
+def _offered_sentences(offered: set[str]) -> list[Sentence]:
+    return [sentence for sentence in SENTENCES if sentence.example and sentence.tool in offered]
 
 
 def _similarity(said: Sequence[str], known: Sequence[str]) -> float:
@@ -83,6 +102,7 @@ _LEAD_IN = re.compile(
     r"|i want(?: you)? to|i would like(?: you)? to|i'd like(?: you)? to|let's|you should)\b[\s,.!:;-]*)+",
     re.IGNORECASE,
 )
+_THANKS = re.compile(r"(?:[\s,.!]+(?:please|thanks|thank you))+[\s.!?]*$", re.IGNORECASE)
 _NEGATION = re.compile(r"\b(?:don't|dont|do not|never|without)\b", re.IGNORECASE)
 
 
@@ -93,6 +113,12 @@ def _straighten_quotes(text: str) -> str:
 def _without_lead_in(words: str) -> str:
     found = _LEAD_IN.match(words)
     return words[found.end() :] if found else words
+
+
+def _without_thanks(words: str) -> str:
+    """Return the message without polite words at its end, unless they are content."""
+    found = _THANKS.search(words)
+    return words[: found.start()] if found and _THANKS.search(_without_content(words)) else words
 
 
 def _without_content(words: str) -> str:
@@ -113,6 +139,8 @@ _DATE, _VALUE = r"\d{4}-\d\d-\d\d", r"-?\d+(?:\.\d+)?"
 _CYCLE = r"(?:the\s+)?cycle\s+(?P<id>[\w-]+)"
 _OBJECTIVE = r"(?:the\s+)?(?:objective\s+)?(?P<id>o-\d+)"
 _KEY_RESULT = r"(?:the\s+)?(?:key result\s+)?(?P<id>kr-\d+)"
+_RENAME = r"(?:rename|retitle|(?:change|set|update)\s+the\s+title\s+of)\s+(?:the\s+)?"
+_NAME = r"(?P<slug>\"[^\"]+\"|[\w-]+)"
 _STATUSES = "backlog|todo|in progress|progress|in review|review|done|canceled"
 _LISTS = {
     "GitHub issues": "github_list_issues",
@@ -140,6 +168,16 @@ def _row(example: str, tool: str, pattern: str, plan: MakePlan | str) -> Sentenc
 
 def _variant(tool: str, pattern: str, plan: MakePlan | str) -> Sentence:
     return _row("", tool, pattern, plan)
+
+
+def _with_word(word: str, not_after: str = "") -> str:
+    """Make the pattern of a rest that has a word, outside of quotations and names, and not after one of the others."""
+    other = rf"(?!{_as_word(not_after)})" if not_after else ""
+    return rf'(?P<rest>(?:"[^"]*"|{other}[^"])*?{_as_word(word)}.*)'
+
+
+def _as_word(word: str) -> str:
+    return rf"(?<![\w-])(?:{word})(?![\w-])"
 
 
 _FIRST = (
@@ -406,27 +444,72 @@ _SITE = (
         rf"{_READ}(?:the\s+)?post\s+(?P<slug>.+)",
         "I read the post {slug}.",
     ),
-    _row(
-        "Read the about page", "cms_read_page", rf"{_READ}(?:the\s+)?(?P<slug>[\w-]+)\s+page", "I read the page {slug}."
-    ),
+    _variant("cms_read_post", rf"{_READ}(?:the\s+)?{_NAME}\s+post", "I read the post {slug}."),
+    _row("Read the about page", "cms_read_page", rf"{_READ}(?:the\s+)?{_NAME}\s+page", "I read the page {slug}."),
     _variant("cms_read_page", rf"{_READ}(?:the\s+)?page\s+(?P<slug>.+)", "I read the page {slug}."),
+    _row(
+        'Rename the post "hello-world" to "Hello again"',
+        "cms_update_post",
+        rf"{_RENAME}post\s+(?P<slug>.+?)\s+to\s+(?P<title>.+)",
+        "I propose to rename the post {slug}.",
+    ),
+    _variant(
+        "cms_update_post", rf"{_RENAME}{_NAME}\s+post\s+to\s+(?P<title>.+)", "I propose to rename the post {slug}."
+    ),
+    _row(
+        'Rename the about page to "Who we are"',
+        "cms_update_page",
+        rf"{_RENAME}{_NAME}\s+page\s+to\s+(?P<title>.+)",
+        "I propose to rename the page {slug}.",
+    ),
+    _variant(
+        "cms_update_page",
+        rf"{_RENAME}page\s+(?P<slug>.+?)\s+to\s+(?P<title>.+)",
+        "I propose to rename the page {slug}.",
+    ),
     _row(
         'Delete the section "values" of the page "about"',
         "cms_delete_section",
-        rf"{_DELETE}(?P<rest>.*\bsections?\b.*)",
+        rf"{_DELETE}{_with_word('sections?')}",
         plans.delete_sections,
     ),
-    _row('Delete the image "img-6"', "cms_delete_image", rf"{_DELETE}(?P<rest>.*\bimage\b.*)", plans.delete_image),
-    _row("Delete the pricing page", "cms_delete_page", rf"{_DELETE}(?P<rest>.*\bpages?\b.*)", plans.delete_pages),
-    _row('Publish the post "hello-world"', "cms_publish_post", r"(?P<verb>publish)\b(?P<rest>.*)", plans.change_post),
+    _row('Delete the image "img-6"', "cms_delete_image", rf"{_DELETE}{_with_word('image')}", plans.delete_image),
+    _row("Delete the pricing page", "cms_delete_page", rf"{_DELETE}{_with_word('page', 'posts?')}", plans.delete_pages),
     _row(
-        'Archive the post "spring-release"', "cms_archive_post", r"(?P<verb>archive)\b(?P<rest>.*)", plans.change_post
+        "Delete the pricing and about pages",
+        "cms_delete_pages",
+        rf"{_DELETE}{_with_word('pages', 'posts?')}",
+        plans.delete_pages,
+    ),
+    _row(
+        "Publish the about page",
+        "cms_publish_page",
+        rf"publish\b{_with_word('pages?', 'posts?')}",
+        plans.change_all("publish", "page"),
+    ),
+    _row(
+        "Archive the imprint page",
+        "cms_archive_page",
+        rf"archive\b{_with_word('pages?', 'posts?')}",
+        plans.change_all("archive", "page"),
+    ),
+    _row(
+        'Publish the post "hello-world"',
+        "cms_publish_post",
+        r"publish\b(?P<rest>.*)",
+        plans.change_all("publish", "post"),
+    ),
+    _row(
+        'Archive the post "spring-release"',
+        "cms_archive_post",
+        r"archive\b(?P<rest>.*)",
+        plans.change_all("archive", "post"),
     ),
     _row(
         'Delete the post "old-newsletter"',
         "cms_delete_post",
-        r"(?P<verb>delete|remove)\b(?P<rest>.*\bpost\b.*)",
-        plans.change_post,
+        rf"{_DELETE}{_with_word('posts?')}",
+        plans.change_all("delete", "post"),
     ),
 )
 _LISTED = (  # after all others: their words occur there too

@@ -53,8 +53,12 @@ def entry_point_names(group: str) -> set[str]:
 
 
 def check_import_path(path: str) -> None:
-    if not _IMPORT_PATH.fullmatch(path):
+    if not is_import_path(path):
         raise Misconfigured(f'"{path}" is not an import path; write module:attribute, such as mycompany.shop:tools')
+
+
+def is_import_path(path: str) -> bool:
+    return _IMPORT_PATH.fullmatch(path) is not None
 
 
 def import_object(path: str, source: CodeSource) -> object:
@@ -77,9 +81,20 @@ def import_object(path: str, source: CodeSource) -> object:
 
 def describe_code_error(error: BaseException) -> str:
     """An error of someone's module with its last place, for people who change that module."""
-    said = f"{type(error).__name__}: {error.message if isinstance(error, Error) else error}"
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
-    return f"{said} ({frames[-1].filename}, line {frames[-1].lineno})" if frames else said
+    kind = type(error).__name__
+    match error:
+        case SyntaxError(msg=said, filename=str(file), lineno=line) if not file.startswith("<"):
+            return f"{kind}: {said} ({file}, line {line})"  # no traceback leads there: the module has not run
+        case Error():
+            said = error.message
+        case _:
+            said = str(error)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_importer(frame.filename)]
+    return f"{kind}: {said} ({frames[-1].filename}, line {frames[-1].lineno})" if frames else f"{kind}: {said}"
+
+
+def _is_importer(file: str) -> bool:
+    return file == __file__ or "importlib" in file
 
 
 def _import_module(name: str, folder: Path | None) -> ModuleType:

@@ -13,7 +13,13 @@ from rich.text import Text
 
 from interlock import __version__
 from interlock.app.audit import QUICK_CHECK_APPROVALS, quick_check
-from interlock.app.bootstrap import build_services, database_option, known_names, missing_database_file
+from interlock.app.bootstrap import (
+    PolicyChannelSettings,
+    build_services,
+    database_option,
+    known_names,
+    missing_database_file,
+)
 from interlock.cli.context import CommandContext, CommandOptions, open_database
 from interlock.cli.current_policy import current_source, declared_only_text, load_source, make_catalog
 from interlock.cli.doctor import check_channels, check_chat, check_other_workspaces, check_server
@@ -186,11 +192,7 @@ async def _policy(context: CommandContext) -> AsyncIterator[CheckResult]:
     users = await context.services.store.users(context.workspace)
     try:
         source = await current_source(context)
-        loaded = load_source(
-            source,
-            context.workspace_settings,
-            known_names(users, policy_load_options(context.settings, context.workspace)),
-        )
+        loaded = load_source(source, context.workspace_settings, known_names(users, _policy_channels(context)))
         bare = load_source(source, context.workspace_settings)
     except Error as error:
         yield CheckResult("fail", "policy", error.message, "Fix it; until it loads, no new call is allowed.")
@@ -210,6 +212,14 @@ async def _policy(context: CommandContext) -> AsyncIterator[CheckResult]:
     for team in sorted(_teams(bare.policy) - there):
         todo = f"Add a user: interlock users add NAME --team {escape_invisible(team)}"
         yield CheckResult("warn", "teams", f"the team {escape_invisible(team)} has to decide, but has no members", todo)
+
+
+def _policy_channels(context: CommandContext) -> PolicyChannelSettings:
+    """The channels that the policy may name; not checked if one does not load, which is reported with the channels."""
+    try:
+        return policy_load_options(context.settings, context.workspace)
+    except Misconfigured:
+        return PolicyChannelSettings()
 
 
 async def _own_policy(context: CommandContext) -> list[CheckResult]:

@@ -19,7 +19,7 @@ from interlock.core.card import escape_invisible
 from interlock.core.errors import Misconfigured
 from interlock.core.run import Pause
 from interlock.runtime.durations import rfc3339
-from interlock.runtime.import_path import CodeSource, import_object
+from interlock.runtime.import_path import CodeSource, import_object, is_import_path
 from interlock.sdk.interlock import Interlock
 from interlock.server.lifecycle import on_signal
 from interlock.storage.tables.pauses import PauseScope
@@ -109,7 +109,7 @@ def _open_interlock(options: CommandOptions, resume_options: ResumeOptions) -> t
 def _load_function(function: str) -> ResumeFunction:
     """Import the function from the working folder, as a program started here would: its modules come first."""
     shown = escape_invisible(function)
-    if ":" not in function:
+    if ":" not in function or not is_import_path(function):
         raise Misconfigured(f"{shown!r} is not a function name. Give MODULE:FUNCTION, such as app.agent:resume.")
     folder = Path.cwd()
     sys.path.insert(0, str(folder))
@@ -119,7 +119,22 @@ def _load_function(function: str) -> ResumeFunction:
         raise Misconfigured(f"{shown}: {escape_invisible(error.message)}") from error
     if not callable(found):
         raise Misconfigured(f"{shown} is not a function.")
+    if not _takes_one_argument(found):
+        raise Misconfigured(f"{shown} must take one argument, the Pause of the run: def resume(pause).")
     return found if inspect.iscoroutinefunction(found) else _in_thread(found)
+
+
+def _takes_one_argument(function: Callable[..., object]) -> bool:
+    """Whether it can be called with a Pause; true of a function in C that does not tell."""
+    try:
+        signature = inspect.signature(function)
+    except ValueError:
+        return True
+    try:
+        signature.bind(None)
+    except TypeError:
+        return False
+    return True
 
 
 def _in_thread(function: Callable[[Pause], object]) -> ResumeFunction:
