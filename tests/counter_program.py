@@ -22,18 +22,18 @@ async def main(url: str, keys: str, fault: str = "") -> None:
         print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.readline)
         begun.set()
-        records = services.store.tool_items("default")
-        print(json.dumps([await records.change(key, increment) for key in keys.split(",")]))
+        items = services.store.tool_items("default")
+        print(json.dumps([await items.change(key, increment) for key in keys.split(",")]))
         begun.clear()
     finally:
         await services.store.close()
 
 
-def increment(shelf: ToolItemTransaction) -> int:
+def increment(items: ToolItemTransaction) -> int:
     """Add one and return the new value."""
-    found = shelf.get("counter", "c")
+    found = items.get("counter", "c")
     n = int(str(found.body["n"])) + 1 if found else 1
-    shelf.put("counter", "c", {"n": n})
+    items.put("counter", "c", {"n": n})
     return n
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from interlock.chat.threads import UserMessage
-from interlock.core.canonical import digest
+from interlock.core.canonical import canonical, digest
 from interlock.core.chat.thread import Thread
 from interlock.core.chat.transcript import ModelReply, ToolRequest
 from interlock.core.errors import ModelFailed, NotFound
@@ -72,6 +72,30 @@ async def test_a_plain_yes_lets_the_same_call_run_once(database: Database, clock
         assert decision is not None
         assert (decision.by, decision.via, stored.approval.status) == ("ann", "chat", "succeeded")
         assert await chat.entries(thread, "decided") == []
+
+
+# R19
+async def test_a_yes_to_the_question_of_an_older_program_lets_the_call_run(database: Database, clock: Clock) -> None:
+    """It stored no version of the preview with its question."""
+    async with open_chat(database, clock) as chat:
+        thread = await ask_for_confirmation(chat)
+        (question,) = await chat.entries(thread, "resulted")
+        body = {name: value for name, value in question.body.items() if name != "preview_version"}
+        assert len(body) == len(question.body) - 1
+        database.sql("update lines set body = ? where kind = 'resulted'", canonical(body))
+        chat.model.turns = [tool_calls(confirmed_call())]
+        await chat.say("yes", thread)
+        assert chat.effects.calls_to("t_wipe") == [{"page": "About", "confirmed": True}]
+
+
+# R19
+async def test_a_yes_to_a_question_that_is_not_stored_any_more_runs_nothing(database: Database, clock: Clock) -> None:
+    async with open_chat(database, clock) as chat:
+        thread = await ask_for_confirmation(chat)
+        database.sql("delete from lines where kind = 'resulted'")
+        chat.model.turns = [tool_calls(confirmed_call()), ASK]
+        await chat.say("yes", thread)
+        assert (chat.effects.calls, is_asked_again(chat.model.tool_results["c2"])) == ([], True)
 
 
 # R19

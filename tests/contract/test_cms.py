@@ -29,15 +29,15 @@ FOUR_PAGES = ["story", "team", "values", "find-us"]
 
 
 @pytest.fixture
-async def records(services: AppServices) -> SqlToolItemStore:
-    records = services.store.tool_items("default")
-    await fill_content(records)
-    return records
+async def items(services: AppServices) -> SqlToolItemStore:
+    items = services.store.tool_items("default")
+    await fill_content(items)
+    return items
 
 
 @pytest.fixture
-def tools(records: SqlToolItemStore) -> Mapping[str, Tool]:
-    kit = ToolContext("default", records)
+def tools(items: SqlToolItemStore) -> Mapping[str, Tool]:
+    kit = ToolContext("default", items)
     return {tool.name: tool for tool in (*cms.read_tools(kit), *cms.write_tools(kit))}
 
 
@@ -131,7 +131,7 @@ async def test_an_unknown_name_fails_with_the_near_ones(
 
 
 async def test_unused_pages_are_those_that_nobody_viewed_since(
-    tools: Mapping[str, Tool], records: SqlToolItemStore, clock: Clock
+    tools: Mapping[str, Tool], items: SqlToolItemStore, clock: Clock
 ) -> None:  # R7
     since = rfc3339(START - 100 * DAY)[:10]
     unused = (await run_tool(tools["cms_list_pages"], not_viewed_since=since))["pages"]
@@ -143,7 +143,7 @@ async def test_unused_pages_are_those_that_nobody_viewed_since(
         "a new one is not unused"
     )
     clock.advance(10 * DAY)
-    await records.change("", lambda shelf: cms.count_views(shelf, [cms.SiteView("/imprint", 2, clock())]))
+    await items.change("", lambda transaction: cms.count_views(transaction, [cms.SiteView("/imprint", 2, clock())]))
     later = (await run_tool(tools["cms_list_pages"], not_viewed_since=rfc3339(clock() - DAY)[:10]))["pages"]
     assert "imprint" not in [page["slug"] for page in later]
     assert "new" in [page["slug"] for page in later], "nobody has ever viewed it, and it is old by now"
@@ -152,28 +152,28 @@ async def test_unused_pages_are_those_that_nobody_viewed_since(
 
 
 async def test_views_add_up_and_their_time_never_goes_back_or_ahead(
-    tools: Mapping[str, Tool], records: SqlToolItemStore
+    tools: Mapping[str, Tool], items: SqlToolItemStore
 ) -> None:  # R7
     views = [cms.SiteView("/about", 3, START - 5 * DAY), cms.SiteView("/", 1, START + DAY), cms.SiteView("/gone", 1, 0)]
-    assert await records.change("", lambda shelf: cms.count_views(shelf, views)) == ["/gone"]
-    assert await cms.read_views(records, cms.PAGE, "about") == (1_207, START - DAY)
-    assert await cms.read_views(records, cms.PAGE, "home") == (18_241, START), "the home page is also at /"
+    assert await items.change("", lambda transaction: cms.count_views(transaction, views)) == ["/gone"]
+    assert await cms.read_views(items, cms.PAGE, "about") == (1_207, START - DAY)
+    assert await cms.read_views(items, cms.PAGE, "home") == (18_241, START), "the home page is also at /"
     await run_tool(tools["cms_delete_page"], "key", slug="about")
-    assert await cms.read_views(records, cms.PAGE, "about") == cms.NO_VIEWS
+    assert await cms.read_views(items, cms.PAGE, "about") == cms.NO_VIEWS
 
 
 async def test_records_of_older_versions_have_defaults(
-    tools: Mapping[str, Tool], records: SqlToolItemStore
+    tools: Mapping[str, Tool], items: SqlToolItemStore
 ) -> None:  # R7
     old_page = {"title": "Old", "sections": [{"id": "a", "heading": "A", "body": "text"}]}
-    await records.change("", lambda shelf: shelf.put(cms.PAGE, "old", old_page))
-    await records.change("", lambda shelf: shelf.put(cms.IMAGE, "img-9", {"name": "old.jpg", "alt": "Old"}))
+    await items.change("", lambda transaction: transaction.put(cms.PAGE, "old", old_page))
+    await items.change("", lambda transaction: transaction.put(cms.IMAGE, "img-9", {"name": "old.jpg", "alt": "Old"}))
     page = await run_tool(tools["cms_read_page"], slug="old")
     assert (page["status"], page["views"], page["last_viewed_at"]) == ("published", 0, None)
     images = {image["id"]: image for image in (await run_tool(tools["cms_list_images"]))["images"]}
     assert images["img-9"]["url"] == ""
     assert (await run_tool(tools["cms_archive_page"], "key", slug="old"))["before"] == "published"
-    assert await read_history(records, cms.PAGE, "hello") == []
+    assert await read_history(items, cms.PAGE, "hello") == []
 
 
 # Changing
@@ -216,10 +216,10 @@ async def test_a_page_is_built_from_sections(tools: Mapping[str, Tool]) -> None:
     )
 
 
-async def test_a_page_has_at_most_fifty_sections(tools: Mapping[str, Tool], records: SqlToolItemStore) -> None:  # R7
+async def test_a_page_has_at_most_fifty_sections(tools: Mapping[str, Tool], items: SqlToolItemStore) -> None:  # R7
     sections = [{"id": f"s{number}", "heading": "H", "body": ""} for number in range(cms.MAX_SECTIONS)]
     full = {"title": "Full", "status": "draft", "sections": sections}
-    await records.change("", lambda shelf: shelf.put(cms.PAGE, "full", full))
+    await items.change("", lambda transaction: transaction.put(cms.PAGE, "full", full))
     with pytest.raises(ToolFailed, match="which is the limit"):
         await run_tool(tools["cms_create_section"], "1", page="full", section="more", heading="x", body="")
     with pytest.raises(CallWouldFail, match="which is the limit"):
@@ -259,7 +259,7 @@ def test_bad_input_does_not_fit_the_schema(tools: Mapping[str, Tool], tool: str,
 
 
 async def test_concurrent_edits_are_applied_one_after_the_other(
-    tools: Mapping[str, Tool], records: SqlToolItemStore
+    tools: Mapping[str, Tool], items: SqlToolItemStore
 ) -> None:  # R7
     create = tools["cms_create_post"]
     tries = [run_tool(create, f"key {n}", slug="same", title=f"Title {n}", body="") for n in range(5)]
@@ -267,38 +267,38 @@ async def test_concurrent_edits_are_applied_one_after_the_other(
     assert len([each for each in results if isinstance(each, ToolFailed)]) == 4, "one has the slug"
     moves = [run_tool(tools["cms_update_post"], f"edit {n}", slug="same", body=f"Body {n}") for n in range(5)]
     await asyncio.gather(*moves)
-    assert len(await read_history(records, cms.POST, "same")) == 6, "and no change is lost"
+    assert len(await read_history(items, cms.POST, "same")) == 6, "and no change is lost"
 
 
 # History
 
 
 async def test_each_change_is_in_the_history_with_its_approval(
-    tools: Mapping[str, Tool], records: SqlToolItemStore, clock: Clock
+    tools: Mapping[str, Tool], items: SqlToolItemStore, clock: Clock
 ) -> None:  # R65
     await run_tool(tools["cms_create_post"], "approval-1", slug="news", title="News", body="First.")
     clock.advance(1_000)
     await run_tool(tools["cms_update_post"], "approval-2", slug="news", body="Second.")
     await run_tool(tools["cms_update_post"], "approval-3", slug="news", body="Second.")
-    newest, oldest = await read_history(records, cms.POST, "news")
+    newest, oldest = await read_history(items, cms.POST, "news")
     assert (newest["action"], newest["approval_id"], newest["person"]) == ("updated", "approval-2", "")
     assert "-body: First." in newest["diff"].splitlines()
     assert "+body: Second." in newest["diff"].splitlines()
     assert (oldest["action"], oldest["approval_id"], newest["at"] - oldest["at"]) == ("created", "approval-1", 1_000)
     await run_tool(tools["cms_delete_post"], "approval-4", slug="news")
-    assert await read_history(records, cms.POST, "news") == [], "it goes with the post"
+    assert await read_history(items, cms.POST, "news") == [], "it goes with the post"
 
 
-async def test_a_history_is_bounded(tools: Mapping[str, Tool], records: SqlToolItemStore) -> None:  # R65
+async def test_a_history_is_bounded(tools: Mapping[str, Tool], items: SqlToolItemStore) -> None:  # R65
     await run_tool(tools["cms_create_post"], "first", slug="news", title="News", body="")
     for number in range(MAX_HISTORY + 5):
         await run_tool(tools["cms_update_post"], f"key-{number}", slug="news", title=f"News {number}")
-    history = await read_history(records, cms.POST, "news")
+    history = await read_history(items, cms.POST, "news")
     assert (len(history), history[0]["approval_id"]) == (MAX_HISTORY, f"key-{MAX_HISTORY + 4}")
     for number in range(60):
         body = f"{number}\n" * 40_000
         await run_tool(tools["cms_update_post"], f"long-{number}", slug="news", body=body[:100_000])
-    history = await read_history(records, cms.POST, "news")
+    history = await read_history(items, cms.POST, "news")
     assert 20 < len(history) < 60
     assert max(len(change["diff"]) for change in history) <= MAX_CHANGE_LENGTH + 2
 
@@ -442,8 +442,8 @@ async def test_a_change_shows_a_difference(tools: Mapping[str, Tool]) -> None:  
     assert await preview_text(tools["cms_archive_post"], slug="old-newsletter") == "Nothing would change."
 
 
-async def test_previews_change_nothing(tools: Mapping[str, Tool], records: SqlToolItemStore) -> None:  # R45
-    before = [await records.list(kind) for kind in (cms.POST, cms.PAGE, cms.IMAGE)]
+async def test_previews_change_nothing(tools: Mapping[str, Tool], items: SqlToolItemStore) -> None:  # R45
+    before = [await items.list(kind) for kind in (cms.POST, cms.PAGE, cms.IMAGE)]
     for tool in tools.values():
         if tool.spec.preview is not None:
             slug = "about" if "page" in tool.name else "hello-world"
@@ -451,7 +451,7 @@ async def test_previews_change_nothing(tools: Mapping[str, Tool], records: SqlTo
             args |= {"slug": "new", "section": "new"} if "create" in tool.name else {}
             texts = {"title": "New", "heading": "New", "body": "New", "name": "new.jpg", "alt": "New", "position": 1}
             assert await preview_text(tool, **args, **texts, id="img-5")
-    assert [await records.list(kind) for kind in (cms.POST, cms.PAGE, cms.IMAGE)] == before
+    assert [await items.list(kind) for kind in (cms.POST, cms.PAGE, cms.IMAGE)] == before
 
 
 # At the gate
@@ -495,6 +495,6 @@ async def test_the_demo_is_put_once_and_never_between_what_is_real(services: App
     fresh, used = services.store.tool_items("fresh"), services.store.tool_items("used")
     assert await fill_content(fresh)
     assert not await fill_content(fresh)
-    await used.change("", lambda shelf: shelf.put(cms.PAGE, "own", {"title": "Own", "sections": []}))
+    await used.change("", lambda transaction: transaction.put(cms.PAGE, "own", {"title": "Own", "sections": []}))
     assert not await fill_content(used)
     assert [page.id for page in await used.list(cms.PAGE)] == ["own"]

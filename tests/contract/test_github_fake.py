@@ -19,9 +19,9 @@ from interlock.runtime.json_schema import validate
 class GitHubToolHarness:
     """The pack's tools on the demo's repository."""
 
-    def __init__(self, records: ToolItemStore) -> None:
-        self.records = records
-        kit = ToolContext("default", records, {"token": "demo"}, FakeGitHub(records))
+    def __init__(self, items: ToolItemStore) -> None:
+        self.items = items
+        kit = ToolContext("default", items, {"token": "demo"}, FakeGitHub(items))
         self.tools: dict[str, Tool] = {tool.name: tool for tool in (*github.read_tools(kit), *github.write_tools(kit))}
 
     async def use(self, name: str, key: str = "approval-1", /, **args: object) -> Any:
@@ -31,19 +31,19 @@ class GitHubToolHarness:
         return await tool.run(ToolInvocation(given, key))
 
     async def all_rows(self) -> object:
-        return [await self.records.list(kind) for kind in KINDS]
+        return [await self.items.list(kind) for kind in KINDS]
 
 
 @pytest.fixture
 async def demo(services: AppServices) -> GitHubToolHarness:
-    records = services.store.tool_items("default")
-    assert await fill_github(records) is True
-    return GitHubToolHarness(records)
+    items = services.store.tool_items("default")
+    assert await fill_github(items) is True
+    return GitHubToolHarness(items)
 
 
 async def test_the_repository_is_filled_once(demo: GitHubToolHarness) -> None:
     before = await demo.all_rows()
-    assert await fill_github(demo.records) is False
+    assert await fill_github(demo.items) is False
     assert await demo.all_rows() == before
 
 
@@ -131,6 +131,6 @@ async def test_what_github_refuses_changes_nothing(
 async def test_what_is_no_request_is_refused(
     demo: GitHubToolHarness, method: str, path: str, headers: dict[str, str], content: bytes, status: int
 ) -> None:
-    async with httpx2.AsyncClient(transport=FakeGitHub(demo.records), base_url="https://github.example") as client:
+    async with httpx2.AsyncClient(transport=FakeGitHub(demo.items), base_url="https://github.example") as client:
         response = await client.request(method, path, headers=headers, content=content)
     assert (response.status_code, response.json()["status"]) == (status, str(status))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from itertools import count
 
 import pytest
@@ -328,13 +328,13 @@ async def test_a_change_after_the_last_look_of_a_call_and_before_its_transaction
     assert (await items.body(*POST))["title"] == "Changed 1 times"
 
 
-async def test_a_change_that_was_queued_before_a_call_counts(items: ItemTools, database: Database) -> None:
-    started = await items.start(await items.ask("cms_update_post", slug="hello-world", title="Hi"))  # R45
+async def test_a_change_that_was_queued_before_a_call_counts(items: ItemTools, database: Database) -> None:  # R45
+    started = await items.start(await items.ask("cms_update_post", slug="hello-world", title="Hi"))
     with database.hold_lock():
         edited = asyncio.create_task(items.edit_item(*POST, title="Changed by somebody"))
         await asyncio.sleep(0)  # it is in the queue, and the call comes after it
         ran = asyncio.create_task(items.run_started(started))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # as long as a look outside of the transaction would take
         assert not edited.done()
     with pytest.raises(ToolFailed, match="Post 'hello-world' was changed after this call was shown"):
         await ran
@@ -351,19 +351,15 @@ async def test_of_a_call_and_a_person_that_race_the_call_never_changes_what_it_d
         transaction.put(*POST, {**post.body, "status": "draft", "body": f"{post.body['body']} more"})
         return post.body["status"]
 
-    async def edit_after(steps: int) -> object:
+    async def after(steps: int, work: Awaitable[object]) -> object:
         for _ in range(steps):
             await asyncio.sleep(0)
-        return await items.store.change_by("bob", {}, KINDS, add_word)
-
-    async def run_after(steps: int, started: Execution) -> object:
-        for _ in range(steps):
-            await asyncio.sleep(0)
-        return await items.run_started(started)
+        return await work
 
     for steps in range(-300, 300, 30):  # so that either may be first, on both databases
         started = await items.start(await items.ask("cms_publish_post", slug="hello-world"))
-        ran, status = await asyncio.gather(run_after(-steps, started), edit_after(steps), return_exceptions=True)
+        run, edit = items.run_started(started), items.store.change_by("bob", {}, KINDS, add_word)
+        ran, status = await asyncio.gather(after(-steps, run), after(steps, edit), return_exceptions=True)
         assert isinstance(ran, ToolFailed) == (status == "draft"), "it was published before, or not at all"
         assert (await items.body(*POST))["status"] == "draft"
 
@@ -495,10 +491,8 @@ async def test_of_two_questions_the_answered_one_says_what_people_saw(
     """The second showed a page titled About us: what the first one showed counts no more."""
     async with open_chat(database, clock, agents=EDITOR) as chat:
         thread = await ask_about_deletion(chat)
-        confirmed, chat.model.turns = (
-            chat.model.turns,
-            [tool_calls(tool_request(second_id, "cms_delete_page", slug="about")), ASK],
-        )
+        confirmed = chat.model.turns
+        chat.model.turns = [tool_calls(tool_request(second_id, "cms_delete_page", slug="about")), ASK]
         await edit_item(chat, PAGE, title="About us")
         await chat.say("What would happen now?", thread)
         await edit_item(chat, PAGE, title=last_title)

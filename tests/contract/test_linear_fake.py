@@ -24,8 +24,8 @@ CYCLE = "mutation ($input: CycleCreateInput!) { cycleCreate(input: $input) { suc
 
 
 class LinearClient:
-    def __init__(self, records: ToolItemStore, http: httpx2.AsyncClient) -> None:
-        self.records = records
+    def __init__(self, items: ToolItemStore, http: httpx2.AsyncClient) -> None:
+        self.items = items
         self.http = http
 
     async def ask(self, query: str, **variables: object) -> tuple[int, Any]:
@@ -43,33 +43,33 @@ class LinearClient:
         return {**first, "status": status}
 
     async def all_rows(self) -> object:
-        return [await self.records.list(kind) for kind in KINDS]
+        return [await self.items.list(kind) for kind in KINDS]
 
     async def id(self, kind: str, name: str = "") -> str:
-        found = await self.records.list(f"linear_{kind}")
-        return next(record.id for record in found if not name or record.body["name"] == name)
+        found = await self.items.list(f"linear_{kind}")
+        return next(item.id for item in found if not name or item.body["name"] == name)
 
 
 @pytest.fixture
 async def linear(services: AppServices) -> AsyncIterator[LinearClient]:
-    records = services.store.tool_items("default")
-    assert await fill_linear(records) is True
+    items = services.store.tool_items("default")
+    assert await fill_linear(items) is True
     headers = {"authorization": "lin_api_any"}
     async with httpx2.AsyncClient(
-        transport=FakeLinear(records), base_url="https://linear.example", headers=headers
+        transport=FakeLinear(items), base_url="https://linear.example", headers=headers
     ) as http:
-        yield LinearClient(records, http)
+        yield LinearClient(items, http)
 
 
 async def test_the_demo_is_filled_once(linear: LinearClient) -> None:
     before = await linear.all_rows()
-    assert await fill_linear(linear.records) is False
+    assert await fill_linear(linear.items) is False
     assert await linear.all_rows() == before
-    assert len(await linear.records.list("linear_issue")) == 12
+    assert len(await linear.items.list("linear_issue")) == 12
 
 
 async def test_the_pack_works_inside_the_process_without_a_key(linear: LinearClient) -> None:  # R7
-    kit = ToolContext("default", linear.records, transport=FakeLinear(linear.records))
+    kit = ToolContext("default", linear.items, transport=FakeLinear(linear.items))
     create = next(tool for tool in pack.write_tools(kit) if tool.name == "linear_create_issue")
     made: Any = await create.run(ToolInvocation({"title": "Fix login"}, "approval-1"))
     assert made["id"] == "DEMO-13"
@@ -180,12 +180,12 @@ async def test_an_issue_that_breaks_a_rule_is_refused(linear: LinearClient, wron
 
 
 async def test_states_and_labels_of_another_team_are_refused(linear: LinearClient) -> None:
-    def other_team(shelf: Any) -> None:
+    def other_team(items: Any) -> None:
         body = {"name": "Other", "team": "other", "archivedAt": None}
-        shelf.put("linear_state", "other-state", body)
-        shelf.put("linear_label", "other-label", body)
+        items.put("linear_state", "other-state", body)
+        items.put("linear_label", "other-label", body)
 
-    await linear.records.change("", other_team)
+    await linear.items.change("", other_team)
     for wrong in ({"stateId": "other-state"}, {"labelIds": ["other-label"]}):
         assert await linear.assert_refused(UPDATE, id="DEMO-1", input=wrong)
 
@@ -296,7 +296,7 @@ async def test_things_lead_to_each_other(linear: LinearClient) -> None:
 @pytest.mark.skipif(not sdk_is_installed(), reason="Linear's SDK could not be installed: python -m tests.oidc_provider")
 async def test_linears_own_sdk_works_against_the_fake(linear: LinearClient) -> None:
     """By the whole of Linear's schema; its errors are those that the SDK knows."""
-    async with run_linear(full_schema_app(linear.records)) as line:
+    async with run_linear(full_schema_app(linear.items)) as line:
         result = await asyncio.to_thread(run_linear_sdk, line.url)
     assert result == {
         "viewer": "Ada Lovelace",

@@ -31,10 +31,10 @@ KEY = "lin_api_secret"
 class LinearToolHarness:
     """Uses tools as the loop does: the arguments fit the schema, and each call has a key."""
 
-    def __init__(self, records: ToolItemStore, line: FaultyConnection) -> None:
-        self.records = records
+    def __init__(self, items: ToolItemStore, line: FaultyConnection) -> None:
+        self.items = items
         self.line = line
-        self.kit = ToolContext("default", records, {"key": KEY, "url": line.url})
+        self.kit = ToolContext("default", items, {"key": KEY, "url": line.url})
 
     @property
     def tools(self) -> Mapping[str, Tool]:
@@ -56,19 +56,19 @@ class LinearToolHarness:
         return self.tools[f"linear_{name}"].spec.sentence(args)
 
     async def count(self, kind: str) -> int:
-        return len(await self.records.list(f"linear_{kind}"))
+        return len(await self.items.list(f"linear_{kind}"))
 
     async def issue(self, identifier: str) -> Mapping[str, Any]:
         number = int(identifier.removeprefix("DEMO-"))
-        return next(r.body for r in await self.records.list("linear_issue") if r.body["number"] == number)
+        return next(item.body for item in await self.items.list("linear_issue") if item.body["number"] == number)
 
 
 @pytest.fixture
 async def linear(services: AppServices) -> AsyncIterator[LinearToolHarness]:
-    records = services.store.tool_items("default")
-    await fill_linear(records)
-    async with run_linear(FakeLinear(records)) as line:
-        yield LinearToolHarness(records, line)
+    items = services.store.tool_items("default")
+    await fill_linear(items)
+    async with run_linear(FakeLinear(items)) as line:
+        yield LinearToolHarness(items, line)
 
 
 # --- reads ------------------------------------------------------------------------------------------------------------
@@ -151,15 +151,15 @@ async def test_an_issue_is_read_with_its_comments_oldest_first(linear: LinearToo
 async def test_only_the_newest_comments_of_an_issue_are_read_and_long_texts_are_cut(
     linear: LinearToolHarness, clock: Clock
 ) -> None:  # R7
-    issue = next(r.id for r in await linear.records.list("linear_issue") if r.body["number"] == 2)
+    issue = next(item.id for item in await linear.items.list("linear_issue") if item.body["number"] == 2)
 
-    def comment_often(shelf: Any) -> None:
+    def comment_often(items: Any) -> None:
         for number in range(60):
             body = {"issue": issue, "body": f"{number} {'x' * 20_000}", "user": None, "archivedAt": None}
             stamp = f"2026-12-01T00:{number:02}:00.000Z"
-            shelf.put("linear_comment", f"many-{number}", {**body, "createdAt": stamp, "updatedAt": stamp})
+            items.put("linear_comment", f"many-{number}", {**body, "createdAt": stamp, "updatedAt": stamp})
 
-    await linear.records.change("", comment_often)
+    await linear.items.change("", comment_often)
     found = await linear.use("read_issue", id="DEMO-2")
     assert [comment["body"].split()[0] for comment in found["comments"]] == [str(number) for number in range(10, 60)]
     assert found["more_comments"] is True
@@ -184,15 +184,15 @@ async def test_what_names_can_mean_is_listed(linear: LinearToolHarness) -> None:
 
 @pytest.mark.parametrize("what", ["statuses", "labels", "projects", "cycles"])
 async def test_a_list_of_one_team_has_nothing_of_another(linear: LinearToolHarness, what: str) -> None:  # R7
-    demo = (await linear.records.list("linear_team"))[0]
+    demo = (await linear.items.list("linear_team"))[0]
 
-    def add_team(shelf: Any) -> None:
-        shelf.put("linear_team", "ops-id", {**demo.body, "key": "OPS", "name": "Operations"})
-        shelf.put(
+    def add_team(items: Any) -> None:
+        items.put("linear_team", "ops-id", {**demo.body, "key": "OPS", "name": "Operations"})
+        items.put(
             "linear_label", "ops-label", {"name": "Pager", "isGroup": False, "team": "ops-id", "archivedAt": None}
         )
 
-    await linear.records.change("", add_team)
+    await linear.items.change("", add_team)
     found = [await linear.use(f"list_{what}", **args) for args in ({}, {"team": "DEMO"}, {"team": "OPS"})]
     names = [{item["name"] for item in each[what]} for each in found]
     assert names[0] == names[1] | names[2]
@@ -203,13 +203,13 @@ async def test_a_list_of_one_team_has_nothing_of_another(linear: LinearToolHarne
 
 
 async def test_a_list_continues_beyond_a_page_of_a_hundred(linear: LinearToolHarness) -> None:  # R7
-    body = (await linear.records.list("linear_issue"))[0].body
+    body = (await linear.items.list("linear_issue"))[0].body
 
-    def add_many(shelf: Any) -> None:
+    def add_many(items: Any) -> None:
         for number in range(100, 350):
-            shelf.put("linear_issue", f"many-{number}", {**body, "number": number, "title": f"Issue {number}"})
+            items.put("linear_issue", f"many-{number}", {**body, "number": number, "title": f"Issue {number}"})
 
-    await linear.records.change("", add_many)
+    await linear.items.change("", add_many)
     linear.line.requests.clear()
     found = await linear.use("list_issues", limit=230)
     assert (len(found["issues"]), found["more"]) == (230, True)
@@ -285,7 +285,7 @@ async def test_a_comment_is_made(linear: LinearToolHarness) -> None:  # R7
 async def test_a_project_is_created(linear: LinearToolHarness) -> None:  # R7
     assert (await linear.use("create_project", name="Faster search", description="Short"))["status"] == "Backlog"
     assert (await linear.use("create_project", "approval-2", name="Long", description="x" * 256))["name"] == "Long"
-    bodies = {r.body["name"]: r.body for r in await linear.records.list("linear_project")}
+    bodies = {item.body["name"]: item.body for item in await linear.items.list("linear_project")}
     assert (bodies["Faster search"]["description"], bodies["Long"]["content"]) == ("Short", "x" * 256)
 
 
@@ -347,9 +347,9 @@ async def test_what_is_not_there_fails_before_anything_is_written(
 
 
 async def test_a_name_that_two_people_have_is_not_guessed(linear: LinearToolHarness) -> None:  # R7
-    ada = next(r for r in await linear.records.list("linear_user") if r.body["displayName"] == "ada")
+    ada = next(item for item in await linear.items.list("linear_user") if item.body["displayName"] == "ada")
     twin = {**ada.body, "email": "twin@demo.example", "displayName": "twin", "isMe": False}
-    await linear.records.change("", lambda shelf: shelf.put("linear_user", "another-id", twin))
+    await linear.items.change("", lambda items: items.put("linear_user", "another-id", twin))
     with pytest.raises(ToolFailed, match="more than one person") as failed:
         await linear.use("assign_issue", id="DEMO-1", assignee="Ada Lovelace")
     assert "ada@demo.example" in failed.value.message
@@ -359,13 +359,13 @@ async def test_a_name_that_two_people_have_is_not_guessed(linear: LinearToolHarn
 
 
 async def test_with_two_teams_one_has_to_be_named_or_set(linear: LinearToolHarness) -> None:  # R7
-    demo = (await linear.records.list("linear_team"))[0]
+    demo = (await linear.items.list("linear_team"))[0]
     other = {**demo.body, "key": "OPS", "name": "Operations"}
-    await linear.records.change("", lambda shelf: shelf.put("linear_team", "another-id", other))
+    await linear.items.change("", lambda items: items.put("linear_team", "another-id", other))
     with pytest.raises(ToolFailed, match="Say which team is meant") as failed:
         await linear.use("create_issue", title="x")
     assert "Operations (OPS)" in failed.value.message
-    linear.kit = ToolContext("default", linear.records, {**linear.kit.settings, "team": "DEMO"})
+    linear.kit = ToolContext("default", linear.items, {**linear.kit.settings, "team": "DEMO"})
     assert (await linear.use("create_issue", title="x"))["id"] == "DEMO-13"
 
 
@@ -412,8 +412,8 @@ async def test_many_tries_at_once_make_one_issue(linear: LinearToolHarness) -> N
 
 async def test_a_second_try_finds_the_issue_also_when_a_name_is_gone(linear: LinearToolHarness) -> None:  # R7
     first = await linear.use("create_issue", title="Fix login", assignee="Grace Hopper")
-    grace = next(r for r in await linear.records.list("linear_user") if r.body["displayName"] == "grace")
-    await linear.records.change("", lambda shelf: shelf.put("linear_user", grace.id, {**grace.body, "active": False}))
+    grace = next(item for item in await linear.items.list("linear_user") if item.body["displayName"] == "grace")
+    await linear.items.change("", lambda items: items.put("linear_user", grace.id, {**grace.body, "active": False}))
     assert await linear.use("create_issue", title="Fix login", assignee="Grace Hopper") == first
 
 
@@ -455,7 +455,7 @@ async def test_an_answer_that_takes_too_long_does_not_claim_that_nothing_happene
     async def never(_: httpx2.Request) -> httpx2.Response:
         raise httpx2.ReadTimeout("too long")
 
-    linear.kit = ToolContext("default", linear.records, transport=httpx2.MockTransport(never))
+    linear.kit = ToolContext("default", linear.items, transport=httpx2.MockTransport(never))
     with pytest.raises(ToolFailed, match=r"within 20 seconds\. Linear did nothing"):
         await linear.use("list_issues")
     access = make_linear_access(linear.kit)
@@ -512,7 +512,7 @@ async def test_errors_are_plain_and_never_contain_the_key(
 
 
 async def test_a_linear_that_is_not_there_did_nothing(linear: LinearToolHarness) -> None:  # R7
-    linear.kit = ToolContext("default", linear.records, {"key": KEY, "url": "http://127.0.0.1:9/graphql"})
+    linear.kit = ToolContext("default", linear.items, {"key": KEY, "url": "http://127.0.0.1:9/graphql"})
     with pytest.raises(ToolFailed, match=r"cannot be reached\. Linear did nothing"):
         await linear.use("change_status", id="DEMO-2", status="Done")
 

@@ -24,15 +24,15 @@ NOW = "2027-Q1"  # where the tests' clock stands
 
 
 @pytest.fixture
-async def records(services: AppServices) -> SqlToolItemStore:
-    records = services.store.tool_items("default")
-    await fill_content(records)
-    return records
+async def items(services: AppServices) -> SqlToolItemStore:
+    items = services.store.tool_items("default")
+    await fill_content(items)
+    return items
 
 
 @pytest.fixture
-def tools(records: SqlToolItemStore) -> Mapping[str, Tool]:
-    kit = ToolContext("default", records)
+def tools(items: SqlToolItemStore) -> Mapping[str, Tool]:
+    kit = ToolContext("default", items)
     return {tool.name: tool for tool in (*okr.read_tools(kit), *okr.write_tools(kit))}
 
 
@@ -140,7 +140,7 @@ async def test_a_key_result_stays_with_its_objective(tools: Mapping[str, Tool]) 
 
 
 async def test_an_objective_is_deleted_with_its_key_results(
-    tools: Mapping[str, Tool], records: SqlToolItemStore
+    tools: Mapping[str, Tool], items: SqlToolItemStore
 ) -> None:  # R7, R45
     preview = await preview_lines(tools["okr_delete_objective"], id="O-1")
     assert preview == [
@@ -156,7 +156,7 @@ async def test_an_objective_is_deleted_with_its_key_results(
         "status": "deleted",
     }
     assert await run_tool(tools["okr_delete_objective"], "key", id="O-1") == done
-    assert [record.id for record in await records.list(okr.KEY_RESULT)] == ["KR-3", "KR-4", "KR-5", "KR-6"]
+    assert [item.id for item in await items.list(okr.KEY_RESULT)] == ["KR-3", "KR-4", "KR-5", "KR-6"]
     await run_tool(tools["okr_delete_key_result"], "two", id="KR-3")
     assert [each["id"] for each in (await list_objectives(tools))["O-2"]["key_results"]] == ["KR-4"]
 
@@ -172,10 +172,10 @@ async def test_an_objective_has_at_most_fifty_key_results(tools: Mapping[str, To
 
 
 async def test_progress_is_in_the_history_with_its_approval(
-    tools: Mapping[str, Tool], records: SqlToolItemStore
+    tools: Mapping[str, Tool], items: SqlToolItemStore
 ) -> None:  # R65
     await run_tool(tools["okr_update_key_result"], "approval-1", id="KR-4", current=110)
-    [change] = await read_history(records, okr.KEY_RESULT, "KR-4")
+    [change] = await read_history(items, okr.KEY_RESULT, "KR-4")
     assert change["approval_id"] == "approval-1"
     assert "-current: 96" in change["diff"].splitlines()
 

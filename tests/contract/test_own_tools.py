@@ -174,14 +174,14 @@ async def test_a_pack_of_ones_own_changes_only_the_items_that_people_saw(
     (tmp_path / "notes.py").write_text(pack)
     make_tools = run_path(str(tmp_path / "notes.py"))["tools"]
     async with open_chat(database, clock, agents={"main": AgentSettings(tools=("rewrite_note",))}) as chat:
-        records = chat.store.tool_items("default")
-        chat.effects.more += [make_tool(each) for each in make_tools(ToolContext("default", records))]
-        await records.change("", lambda notes: notes.put("note", "todo", {"text": "old"}))
+        items = chat.store.tool_items("default")
+        chat.effects.more += [make_tool(each) for each in make_tools(ToolContext("default", items))]
+        await items.change("", lambda notes: notes.put("note", "todo", {"text": "old"}))
         chat.model.turns = [tool_calls(tool_request(name, "rewrite_note", name="todo", text="new")) for name in "ab"]
         thread = await chat.say("Rewrite it")
         (stale,) = await chat.pending_approvals(thread)
         assert (await chat.services.inbox.show("default", stale.id)).card.preview == "'old' becomes 'new'."
-        await records.change("", lambda notes: notes.put("note", "todo", {"text": "other"}))
+        await items.change("", lambda notes: notes.put("note", "todo", {"text": "other"}))
         await chat.approve(stale)
         assert "Note 'todo' was changed after this call was shown to people." in chat.model.tool_results["a"]["error"]
         (fresh,) = await chat.pending_approvals(thread)

@@ -11,7 +11,9 @@ import psycopg
 import pytest
 
 from interlock.app.bootstrap import AppServices, build_services, build_services_from_store, mask_password
+from interlock.core.call import ToolSpec
 from interlock.core.errors import AlreadyDecided, BindingBroken, Expired, Misconfigured, StoreUnavailable
+from interlock.core.preview import Preview
 from interlock.storage.migrate import load_migrations
 from interlock.storage.postgres.batches import BatchRunner
 from interlock.storage.postgres.connection import PostgresConnection
@@ -369,3 +371,13 @@ async def test_bytes_that_were_altered_after_they_were_remembered_do_not_run(
     with pytest.raises(BindingBroken):
         await services.gate.start("default", approval_id, "r")
     assert await status(services, approval_id) == "approved"
+
+
+async def test_a_preview_version_that_was_altered_after_it_was_remembered_is_used_as_it_is_stored(
+    services: AppServices, database: Database
+) -> None:
+    spec = ToolSpec("delete_file", "write", preview=lambda args: Preview("3 rows", "version 1"))
+    approval_id = await propose_pending(services, spec=spec)
+    await approve(services, approval_id)
+    database.sql("update payloads set preview_version = 'version 2'")
+    assert (await services.gate.start("default", approval_id, "r")).preview_version == "version 2"

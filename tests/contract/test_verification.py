@@ -26,7 +26,7 @@ from interlock.core.policy.policy import People
 from interlock.core.ports import AgentDeletion
 from interlock.core.preview import Preview
 from interlock.storage.engine import transaction
-from interlock.storage.schema_check import ALTERED
+from interlock.storage.migrate import ALTERED
 from tests.databases import Database
 from tests.support import ADA, BOB, EVE, OK, START, Clock, approve, call, open_services, propose_pending
 

@@ -64,13 +64,13 @@ async def run_linear(standin: FakeLinear) -> AsyncIterator[FaultyConnection]:
             yield line
 
 
-def full_schema_app(records: ToolItemStore) -> FakeLinear:
+def full_schema_app(items: ToolItemStore) -> FakeLinear:
     """By the whole of Linear's schema, for Linear's own SDK, which asks for far more than is kept.
 
     What nothing is kept of is answered as empty, as in a workspace that uses none of it.
     """
     schema = build_schema(gzip.decompress(FULL.read_bytes()).decode(), assume_valid=True)
-    return FakeLinear(records, schema, _or_empty)
+    return FakeLinear(items, schema, _or_empty)
 
 
 def run_linear_sdk(url: str) -> dict[str, Any]:

@@ -22,13 +22,13 @@ LEAST = {"sqlite": 8, "postgres": 10}  # places to be killed at: fewer would mea
 async def test_a_change_that_is_killed_anywhere_is_made_once(database: Database) -> None:  # R7
     services = build_services(database.url)
     await services.store.open()
-    records = services.store.tool_items("default")
+    items = services.store.tool_items("default")
     kept = killed = 0
     try:
         for number in count(1):
             died = await _run_and_kill(database, f"key{number}", f"kill:{number}")
             kept += database.sql("select count(*) from applied where key = ?", f"key{number}") == [(1,)]
-            assert await records.change(f"key{number}", increment) == number, "once, by whoever did it"
+            assert await items.change(f"key{number}", increment) == number, "once, by whoever did it"
             if not died:
                 break
             killed += 1

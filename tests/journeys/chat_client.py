@@ -232,7 +232,7 @@ class ChatServer:
     ada: ChatUser
     keys: dict[str, str]
 
-    def records(self, kind: str) -> dict[str, Json]:
+    def items(self, kind: str) -> dict[str, Json]:
         rows = self.database.sql("select id, body from records where workspace = 'default' and kind = ?", kind)
         return {name: json.loads(bytes(body)) for name, body in rows}
 
@@ -242,7 +242,7 @@ class ChatServer:
 
     def count_titled(self, title: str) -> int:
         """How many issues and objectives there are of this title: effects, counted where they are."""
-        kept = [*self.records("linear_issue").values(), *self.records("objective").values()]
+        kept = [*self.items("linear_issue").values(), *self.items("objective").values()]
         return sum(body["title"] == title for body in kept)
 
     def assert_valid_ledger(self) -> None:

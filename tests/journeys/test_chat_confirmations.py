@@ -20,7 +20,7 @@ def make_page(scenario: ChatScenario, word: str = "page") -> str:
 
 
 def page_exists(scenario: ChatScenario, slug: str) -> bool:
-    return slug in scenario.server.records("page")
+    return slug in scenario.server.items("page")
 
 
 def asks_confirmation(result: Json, slug: str) -> bool:
@@ -128,10 +128,10 @@ def test_yes_is_no_decision_where_others_have_to_decide(scenario: ChatScenario) 
         talk.read_all()
     with scenario.say("yes", talk.thread) as more:
         card = more.read_until("approval_request").data["approval"]
-        assert len(scenario.server.records("page")[slug]["sections"]) == 2
+        assert len(scenario.server.items("page")[slug]["sections"]) == 2
         scenario.ada.decide(card, "approve")
         more.read_all()
-    assert scenario.server.records("page")[slug]["sections"] == []
+    assert scenario.server.items("page")[slug]["sections"] == []
     assert scenario.bob.approval(card["id"])["decision"]["by"] == "ada"
 
 

@@ -58,8 +58,8 @@ def make_targets(server: ChatServer, name: str) -> list[HarmfulCall]:
 
 
 def assert_unharmed(server: ChatServer, name: str) -> None:
-    assert f"victim-{name}" in server.records("page")
-    assert f"victim-{name}" in server.records("post")
+    assert f"victim-{name}" in server.items("page")
+    assert f"victim-{name}" in server.items("post")
     assert server.count_titled(f"Evil {name}") == 0
 
 

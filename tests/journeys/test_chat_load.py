@@ -30,7 +30,7 @@ async def test_two_hundred_threads_at_once_end_well(server: ChatServer) -> None:
         threads = await asyncio.gather(*chats)
         for each in deciders:
             each.cancel()
-    titles = Counter(body["title"] for body in server.records("objective").values())
+    titles = Counter(body["title"] for body in server.items("objective").values())
     assert [titles[f"Crowd {number}"] for number in range(THREADS)] == [1] * THREADS
     assert len(set(threads)) == THREADS
     assert server.models.violations == []

@@ -66,7 +66,7 @@ def make_objective(scenario: ChatScenario) -> str:
 
 
 def read_title(scenario: ChatScenario, name: str) -> str:
-    return str(scenario.server.records("objective")[name]["title"])
+    return str(scenario.server.items("objective")[name]["title"])
 
 
 @pytest.mark.smoke

@@ -373,7 +373,7 @@ def _item(kind: str) -> Maker:
     async def make(two_workspaces: TwoWorkspaces, workspace: str, _: str) -> Target:
         name = workspace_name(workspace)
         body = {"title": name, **ITEMS[kind]}
-        await two_workspaces.services.store.tool_items(workspace).change("", lambda shelf: shelf.put(kind, name, body))
+        await two_workspaces.services.store.tool_items(workspace).change("", lambda items: items.put(kind, name, body))
         return Target(name)
 
     return make

@@ -182,10 +182,10 @@ async def test_a_viewer_reads_and_changes_nothing(bob: httpx2.AsyncClient, vic: 
 async def test_lists_are_searched_sorted_and_paged(
     vic: httpx2.AsyncClient, services: AppServices, clock: Clock
 ) -> None:
-    records = services.store.tool_items("default")  # R65
-    await fill_content(records)
+    items = services.store.tool_items("default")  # R65
+    await fill_content(items)
     clock.advance(1_000)
-    edit = next(tool for tool in cms.write_tools(ToolContext("default", records)) if tool.name == "cms_update_page")
+    edit = next(tool for tool in cms.write_tools(ToolContext("default", items)) if tool.name == "cms_update_page")
     await edit.run(ToolInvocation({"slug": "contact", "title": "Write to us"}, "approval-1"))
     assert await names(vic, PAGES) == ["about", "contact", "home", "imprint", "pricing"]
     assert await names(vic, PAGES, q="BICYCLE SHOP") == ["about"], "in the text of sections too"

@@ -491,8 +491,8 @@ async def test_a_write_whose_answer_cannot_be_read_has_an_unknown_effect(
         return httpx2.Response(status, text=text)
 
     async with open_services(tmp_path / "interlock.db", clock) as services:
-        records = services.store.tool_items("default")
-        tools = github_tools.write_tools(ToolContext("default", records, {"token": "t"}, httpx2.MockTransport(respond)))
+        items = services.store.tool_items("default")
+        tools = github_tools.write_tools(ToolContext("default", items, {"token": "t"}, httpx2.MockTransport(respond)))
         (tool,) = [tool for tool in tools if tool.name == f"github_{name}"]
         with pytest.raises(EffectUnknown, match="not known: look on GitHub"):
             await tool.run(ToolInvocation({"repo": REPO, **args}, "key"))

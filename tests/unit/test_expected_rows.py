@@ -13,6 +13,7 @@ from interlock.core.approval import approval, discussion, execute, timers
 from interlock.core.approval import vote as voting
 from interlock.core.approval.approval import Approval, DecisionRecord, ErasureRecord, PreparedEdit, decide
 from interlock.core.approval.propose import allow, allow_by_grant, request_approval
+from interlock.core.call import Subject
 from interlock.core.canonical import canonical, digest, plain_json
 from interlock.core.decision import Acknowledgement, Approve, Edit, Reject, Respond
 from interlock.core.errors import Problem
@@ -485,6 +486,16 @@ def test_the_stated_subject_is_all_that_is_not_empty_but_its_nonce() -> None:
     wanted = digest(plain_json([row.id, row.created_at, known]).encode())
     assert subject_sha256(replace(row, subject=subject)) == wanted
     assert subject_sha256(replace(row, subject=subject._replace(nonce="other"))) == wanted
+
+
+def test_the_stated_subject_changes_with_every_field_but_its_nonce() -> None:
+    row = proposed(ApprovalHistory(add_row_digests), ONE_APPROVER).row
+    texts = {name: f"some {name}" for name in Subject._fields}
+    subject = Subject(**{**texts, "agent_path": ("a", "b"), "idempotent": True})  # type: ignore[arg-type]  # by name
+    changed = {name: f"other {name}" for name in texts} | {"agent_path": ("a", "c"), "idempotent": False}
+    stated = {name: subject_sha256(replace(row, subject=subject._replace(**{name: changed[name]}))) for name in changed}
+    assert stated.pop("nonce") == subject_sha256(replace(row, subject=subject))
+    assert len({*stated.values(), subject_sha256(replace(row, subject=subject))}) == len(Subject._fields)
 
 
 def test_the_owner_that_a_migration_gave_is_not_stated() -> None:
