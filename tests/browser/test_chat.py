@@ -155,15 +155,18 @@ def test_a_confirmation_is_answered_by_no_by_something_else_and_by_yes(site: Sit
     chat.confirmation.get_by_role("button", name="No").click()
     expect(chat.replies.last).to_contain_text("left everything as it is")
     expect(chat.confirmation).to_have_count(0)
+    closed = chat.page.locator("[data-confirmation=over]")
+    expect(closed.last).to_contain_text("You answered no.")
     chat.say("delete the pricing page")
     expect(chat.confirmation).to_be_visible()
     chat.say("hm, what is on it?")
-    expect(chat.page.locator("[data-confirmation=over]").last).to_contain_text("closed")
+    expect(closed.last).to_contain_text("This question is closed.")
     chat.say("delete the pricing page")
     chat.confirmation.get_by_role("button", name="Yes, do it").click()
     expect(chat.replies.last).to_contain_text("deleted")
     expect(chat.calls("cms_delete_page").last).to_have_attribute("data-state", "succeeded")
     expect(chat.said.last).to_have_text(re.compile("yes$"))
+    expect(closed.last).to_contain_text("You answered yes.")
 
 
 # R3

@@ -146,6 +146,39 @@ def test_what_the_server_refuses_is_said_at_its_field_and_nothing_is_lost(site: 
     assert started_args(site, approval_id) == ARGS | {"title": "Fix the login", "mail": "bob@example.com"}
 
 
+# R11 R14
+def test_an_edit_of_high_risk_is_held_or_its_name_is_typed_also_on_a_phone(site: Site, visit: Visit) -> None:
+    held, typed = (propose(site, effect="destructive") for _ in range(2))
+    page = visit(site.admin, f"/a/{held}", viewport={"width": 390, "height": 844}, has_touch=True)
+    editor = open_editor(page)
+    button = editor.get_by_role("button", name="Approve with 1 change")
+    name = editor.get_by_label("Type create_issue to approve")
+    field(editor, "title").fill("Fix the login")
+    field(editor, "title").press("Enter")
+    field(editor, "title").press("ControlOrMeta+Enter")
+    expect(button).to_have_text("Hold to approve with 1 change")
+    button.tap()
+    expect(name).to_be_visible()
+    button.press("Enter")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert site.approval(held)["status"] == "pending"
+    button.focus()
+    page.keyboard.down("Enter")
+    expect(editor).to_be_hidden()
+    page.keyboard.up("Enter")
+
+    page.goto(f"/a/{typed}")
+    open_editor(page)
+    field(editor, "title").fill("Fix the login")
+    button.tap()
+    name.fill("create_issue")
+    name.press("Enter")
+    expect(editor).to_be_hidden()
+    for each in (held, typed):
+        decided = site.approval(each)
+        assert (decided["status"], decided["args"]["title"]) == ("approved", "Fix the login")
+
+
 def type_json(page: Page, text: str) -> None:
     """All of the JSON, anew."""
     page.locator(".cm-content").click()

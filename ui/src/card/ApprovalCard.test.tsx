@@ -3,7 +3,7 @@ import { MantineProvider } from "@mantine/core";
 import { render } from "@testing-library/react";
 import { describe, expect, it } from "vitest";
 import type { ApprovalSnapshot } from "../api/approvals";
-import { AgentStatements } from "./ApprovalCard";
+import { AgentStatements, ToolPreview } from "./ApprovalCard";
 import { titleFindings } from "./Findings";
 
 const shown = (card: Partial<ApprovalSnapshot["card"]>) =>
@@ -31,6 +31,23 @@ describe("the agent's statements", () => {
     expect(
       shown({ agent_description: "", agent_preview: "", agent_says: "" }).querySelector("*:not(style)"),
     ).toBeNull();
+  });
+});
+
+describe("the preview", () => {
+  const note = "This preview is of the arguments before your change.";
+  const text = (isEditing: boolean) =>
+    render(
+      <MantineProvider>
+        <ToolPreview text="Deletes 3 sections" isEditing={isEditing} />
+      </MantineProvider>,
+    ).container.querySelector("[role=group]")?.textContent;
+
+  it("is marked as one of the original arguments while they are edited", () => {
+    expect([text(false), text(true)]).toEqual([
+      "PreviewDeletes 3 sections",
+      `Preview${note}Deletes 3 sections`,
+    ]);
   });
 });
 

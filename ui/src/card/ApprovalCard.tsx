@@ -95,22 +95,29 @@ function Card({ approval, isOutdated, location, onChanged, ref }: LoadedProps) {
 
 /** The arguments or their editor, the preview, and below them the agent's unverified statements. */
 function CardBody({ state }: { state: ApprovalCardState }) {
-  const { preview } = state.approval.card;
+  const isEditing = state.opened === "edit";
   return (
     <>
-      {state.opened === "edit" ? <CardEditor state={state} /> : <ArgumentsSection state={state} />}
-      {preview && (
-        <div role="group" aria-label="Preview">
-          <Text size="sm" fw={600}>
-            Preview
-          </Text>
-          <div className={css.raw} data-preview>
-            <VisibleText text={preview} />
-          </div>
-        </div>
-      )}
+      {isEditing ? <CardEditor state={state} /> : <ArgumentsSection state={state} />}
+      <ToolPreview text={state.approval.card.preview} isEditing={isEditing} />
       <AgentStatements card={state.approval.card} />
     </>
+  );
+}
+
+/** The tool's own preview; it is not made again for a draft. */
+export function ToolPreview({ text, isEditing }: { text: string; isEditing: boolean }) {
+  if (!text) return null;
+  return (
+    <div role="group" aria-label="Preview">
+      <Text size="sm" fw={600}>
+        Preview
+      </Text>
+      {isEditing && <Text size="sm">This preview is of the arguments before your change.</Text>}
+      <div className={css.raw} data-preview>
+        <VisibleText text={text} />
+      </div>
+    </div>
   );
 }
 

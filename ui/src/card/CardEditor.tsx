@@ -11,18 +11,20 @@ const Editor = lazy(() => import("../editor/Editor"));
 
 /** The editor for the reviewed arguments; the user's draft survives changes to the call. */
 export function CardEditor({ state }: { state: ApprovalCardState }) {
-  const { approval, seen, newEdits, sending, refusal, decide, open } = state;
+  const { approval, seen, newEdits, settled, sending, refusal, decide, open } = state;
   return (
     <>
       <Suspense fallback={<Loading label="Loading editor" />}>
         <Editor
           approval={{
             ...seen,
+            card: approval.card,
             status: approval.status,
             may_decide: approval.may_decide,
             decision: approval.decision,
           }}
           blocked={newEdits ? "Review the changes above before you send this." : ""}
+          settled={settled}
           sending={sending === "edit"}
           refused={refusal}
           onSend={(args) => decide("edit", { args })}

@@ -3,7 +3,7 @@ import { lazy, Suspense, type FormEvent, type KeyboardEvent, type ReactNode } fr
 import type { DecisionKind } from "../api/approvals";
 import { Loading } from "../components/States";
 import css from "./ApprovalCard.module.css";
-import { HighRiskApproval } from "./HighRiskApproval";
+import { ApproveButton } from "./ApproveButton";
 import type { ApprovalCardState } from "./useApprovalCard";
 import { MultilineText } from "./VisibleText";
 
@@ -23,7 +23,15 @@ export function DecisionPanel({ state, isSticky }: { state: ApprovalCardState; i
       <div className={css.answers} data-sticky={isSticky || undefined}>
         <ApproveHint state={state} />
         <div className={css.buttons}>
-          {may("approve") && <ApproveButton state={state} />}
+          {may("approve") && (
+            <ApproveButton
+              approval={approval}
+              ready={state.ready}
+              settled={state.settled}
+              sending={state.sending === "approve"}
+              onApprove={() => state.decide("approve")}
+            />
+          )}
           {may("edit") && <DecisionButton state={state} kind="edit" label="Edit" />}
           {may("respond") && <DecisionButton state={state} kind="respond" label="Respond" />}
           {may("reject") && <DecisionButton state={state} kind="reject" label="Reject" />}
@@ -37,22 +45,6 @@ export function DecisionPanel({ state, isSticky }: { state: ApprovalCardState; i
 /** Whether the agent asks a question: there is nothing to run. */
 export function isQuestion({ approval }: Pick<ApprovalCardState, "approval">): boolean {
   return approval.decisions.length === 1 && approval.decisions[0] === "respond";
-}
-
-function ApproveButton({ state }: { state: ApprovalCardState }) {
-  const { approval, ready, settled, sending, decide } = state;
-  if (approval.card.risk === "high") return <HighRiskApproval state={state} />;
-  return (
-    <Button
-      data-answer="approve"
-      disabled={!ready && !sending}
-      aria-disabled={!settled || undefined}
-      loading={sending === "approve"}
-      onClick={() => ready && settled && decide("approve")}
-    >
-      Approve
-    </Button>
-  );
 }
 
 function DecisionButton({

@@ -1,58 +1,66 @@
 import { Button, Text, TextInput, type ButtonProps } from "@mantine/core";
 import { useEffect, useRef, useState, type KeyboardEvent, type ReactNode } from "react";
 import css from "./ApprovalCard.module.css";
+import type { ApproveButtonProps } from "./ApproveButton";
 import { isDeliberatePress } from "./keys";
-import type { ApprovalCardState } from "./useApprovalCard";
 
 const HOLD_TIME = 1_000;
 
 /** A high-risk call needs a one-second hold of the button or the typed tool name. */
 export function HighRiskApproval({
-  state: { approval, ready, settled, sending, decide },
-}: {
-  state: ApprovalCardState;
-}) {
+  approval,
+  what = "",
+  ready,
+  settled,
+  sending,
+  onApprove,
+}: ApproveButtonProps) {
   const [hint, setHint] = useState(false);
-  const [typed, setTyped] = useState("");
-  const isSending = sending === "approve";
-  const approve = () => ready && settled && decide("approve");
+  const approve = () => ready && settled && onApprove();
   return (
     <>
       <HoldButton
         data-answer="approve"
-        disabled={!ready && !isSending}
+        disabled={!ready && !sending}
         aria-disabled={!settled || undefined}
-        loading={isSending}
+        loading={sending}
         onHeld={approve}
         onReleasedEarly={() => setHint(true)}
       >
-        Hold to approve
+        Hold to approve{what}
       </HoldButton>
-      {hint && ready && (
-        <form
-          className={css.typed}
-          onSubmit={(event) => {
-            event.preventDefault();
-            if (typed.trim() === approval.tool) approve();
-          }}
-        >
-          <Text size="sm">Hold the button for one second, or type the tool’s name:</Text>
-          <TextInput
-            aria-label={`Type ${approval.card.tool} to approve`}
-            placeholder={approval.card.tool}
-            autoComplete="off"
-            value={typed}
-            onChange={(event) => setTyped(event.currentTarget.value)}
-            rightSectionWidth={96}
-            rightSection={
-              <Button type="submit" size="compact-sm" disabled={typed.trim() !== approval.tool}>
-                Approve
-              </Button>
-            }
-          />
-        </form>
-      )}
+      {hint && ready && <TypedName approval={approval} onApprove={approve} />}
     </>
+  );
+}
+
+/** What was typed is gone as soon as the call cannot be approved any more: it was typed for what was shown then. */
+function TypedName({ approval, onApprove }: Pick<ApproveButtonProps, "approval" | "onApprove">) {
+  const [typed, setTyped] = useState("");
+  const isTyped = typed.trim() === approval.tool;
+  return (
+    <form
+      className={css.typed}
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (isTyped) onApprove();
+      }}
+    >
+      <Text size="sm">Hold the button for one second, or type the tool’s name:</Text>
+      <TextInput
+        aria-label={`Type ${approval.card.tool} to approve`}
+        placeholder={approval.card.tool}
+        autoComplete="off"
+        value={typed}
+        onChange={(event) => setTyped(event.currentTarget.value)}
+        rightSectionWidth={96}
+        rightSection={
+          <Button type="submit" size="compact-sm" disabled={!isTyped}>
+            Approve
+          </Button>
+        }
+      />
+    </form>
   );
 }
 
@@ -67,13 +75,15 @@ interface HoldProps extends ButtonProps {
 function HoldButton({ onHeld, onReleasedEarly, children, ...props }: HoldProps) {
   const [holding, setHolding] = useState(false);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const held = useRef(onHeld);
+  held.current = onHeld; // at the end of the hold the card may have changed
   useEffect(() => () => clearTimeout(timer.current), []);
   const start = () => {
     if (props.disabled || props["aria-disabled" as never] || timer.current !== undefined) return;
     setHolding(true);
     timer.current = setTimeout(() => {
       stop();
-      onHeld();
+      held.current();
     }, HOLD_TIME);
   };
   const stop = () => {

@@ -2,6 +2,7 @@ import { Button, Group, Stack, Tabs, Text, Title } from "@mantine/core";
 import { lazy, Suspense, useCallback, useEffect, useId, useMemo, useRef, useState } from "react";
 import type { ApprovalSnapshot } from "../api/approvals";
 import type { ApiError } from "../api/client";
+import { ApproveButton } from "../card/ApproveButton";
 import { Loading } from "../components/States";
 import { FormView, TextView } from "./ArgumentsView";
 import css from "./Editor.module.css";
@@ -16,6 +17,8 @@ type Tab = "form" | "json" | "changes";
 
 interface EditorProps {
   approval: ApprovalSnapshot;
+  /** The card did not appear or change just now. */
+  settled: boolean;
   sending: boolean;
   refused: ApiError | null;
   /** A reason outside the draft why it cannot be sent. */
@@ -25,7 +28,15 @@ interface EditorProps {
 }
 
 /** Edits the arguments of a call, as a form or as JSON, and approves the result. */
-export default function Editor({ approval, sending, refused, blocked = "", onSend, onClose }: EditorProps) {
+export default function Editor({
+  approval,
+  settled,
+  sending,
+  refused,
+  blocked = "",
+  onSend,
+  onClose,
+}: EditorProps) {
   const id = useId();
   const root = useRef<HTMLElement>(null);
   const before = approval.args;
@@ -54,6 +65,7 @@ export default function Editor({ approval, sending, refused, blocked = "", onSen
   const ready =
     state === "open" &&
     !blocked &&
+    !sending &&
     changes.length > 0 &&
     !draft.flaw &&
     !typing &&
@@ -130,9 +142,14 @@ export default function Editor({ approval, sending, refused, blocked = "", onSen
           />
         ) : (
           <Group gap="sm" className={css.foot}>
-            <Button onClick={send} loading={sending} disabled={!ready}>
-              {changes.length > 0 ? `Approve with ${labelCount(changes)}` : "Approve with changes"}
-            </Button>
+            <ApproveButton
+              approval={approval}
+              what={changes.length > 0 ? ` with ${labelCount(changes)}` : " with changes"}
+              ready={ready}
+              settled={settled}
+              sending={sending}
+              onApprove={send}
+            />
             <Button variant="default" onClick={close}>
               Close
             </Button>

@@ -9,9 +9,12 @@ import type { TranscriptItem } from "./transcriptItems";
  */
 export function Confirmation({
   question,
+  person,
   onSend,
 }: {
   question: TranscriptItem & { kind: "confirmation" };
+  /** The person who was asked; "You" for the reader. */
+  person: string;
   onSend: ((text: string) => void) | null;
 }) {
   const [isAnswered, setAnswered] = useState(false);
@@ -41,7 +44,9 @@ export function Confirmation({
           </Button>
         </div>
       ) : (
-        <Text size="sm">This question is closed.</Text>
+        <Text size="sm">
+          {question.answer ? `${person} answered ${question.answer}.` : "This question is closed."}
+        </Text>
       )}
     </div>
   );

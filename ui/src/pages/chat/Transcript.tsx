@@ -2,6 +2,7 @@ import { Alert, Button, Loader, Text } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { lazy, memo, Suspense, useCallback, useRef } from "react";
 import { callApi } from "../../api/client";
+import { useMe } from "../../api/currentUser";
 import { ErrorMessage } from "../../components/States";
 import { CallLine } from "./CallLine";
 import { Confirmation } from "./Confirmation";
@@ -28,6 +29,8 @@ export function Transcript({ reader, snapshot, items, onSend }: Props) {
   const { state } = snapshot;
   const column = useRef<HTMLDivElement>(null);
   const { scroller, onScroll, hasNewItems, toEnd } = useScrollPosition(column, items, snapshot.sentHere);
+  const me = useMe().data?.name;
+  const owner = snapshot.thread?.user ?? "";
   const open = openCards(items).length;
   const onChanged = useCallback(() => {
     reader.wake();
@@ -50,6 +53,7 @@ export function Transcript({ reader, snapshot, items, onSend }: Props) {
               <Item
                 item={item}
                 reader={reader}
+                person={owner === me ? "You" : owner}
                 onSend={onSend}
                 onChanged={onChanged}
                 isIdle={state.status === "idle"}
@@ -75,12 +79,14 @@ export function Transcript({ reader, snapshot, items, onSend }: Props) {
 interface ItemProps {
   item: TranscriptItem;
   reader: ThreadReader;
+  /** The thread's owner; "You" for the reader. */
+  person: string;
   onSend: Props["onSend"];
   onChanged: () => void;
   isIdle: boolean;
 }
 
-const Item = memo(function Item({ item, reader, onSend, onChanged, isIdle }: ItemProps) {
+const Item = memo(function Item({ item, reader, person, onSend, onChanged, isIdle }: ItemProps) {
   switch (item.kind) {
     case "said":
       return <UserMessage text={item.text} />;
@@ -91,7 +97,7 @@ const Item = memo(function Item({ item, reader, onSend, onChanged, isIdle }: Ite
     case "card":
       return <CardItem asked={item.asked} decided={item.decided} onChanged={onChanged} />;
     case "confirmation":
-      return <Confirmation question={item} onSend={isIdle ? onSend : null} />;
+      return <Confirmation question={item} person={person} onSend={isIdle ? onSend : null} />;
     case "end":
       return <TurnEnd ended={item.ended} reader={item.isLast && isIdle && onSend ? reader : null} />;
     case "suggestions":

@@ -10,9 +10,11 @@ export interface ChatCall {
   args?: unknown;
 }
 
-interface SaidEntry {
+export interface SaidEntry {
   kind: "said";
   text: string;
+  /** The client that sent it; empty for this page. */
+  via: string;
 }
 export interface RepliedEntry {
   kind: "replied";
@@ -76,7 +78,7 @@ export function toDecidedEntry(data: Record<string, unknown>, approval: string):
 export function toEntry({ kind, body }: Line): ThreadEntry | null {
   switch (kind) {
     case "said":
-      return { kind, text: String(body.text) };
+      return { kind, text: String(body.text), via: String(body.via ?? "") };
     case "replied":
       return {
         kind,

@@ -85,7 +85,7 @@ export function applyEvent(state: ThreadState, event: ServerEvent, now: number):
 
 /** Adds the user's message at the server's line number. */
 export function addUserMessage(state: ThreadState, line: number, text: string): ThreadState {
-  return { ...addEntry(state, line, { kind: "said", text }), status: "working" };
+  return { ...addEntry(state, line, { kind: "said", text, via: "" }), status: "working" };
 }
 
 /**

@@ -4,9 +4,12 @@ import type {
   DecidedEntry,
   EndedEntry,
   ResultEntry,
+  SaidEntry,
   ThreadEntry,
 } from "./threadEntries";
 import type { ThreadState } from "./threadState";
+
+export type ConfirmationAnswer = "yes" | "no";
 
 /** An item of the transcript. */
 export type TranscriptItem = { key: string } & (
@@ -14,7 +17,14 @@ export type TranscriptItem = { key: string } & (
   | { kind: "reply"; text: string }
   | { kind: "call"; call: ChatCall; result?: ResultEntry }
   | { kind: "card"; asked: AskedEntry; decided?: DecidedEntry }
-  | { kind: "confirmation"; tool: string; message: string; would: unknown; state: "open" | "over" }
+  | {
+      kind: "confirmation";
+      tool: string;
+      message: string;
+      would: unknown;
+      state: "open" | "over";
+      answer?: ConfirmationAnswer;
+    }
   | { kind: "end"; ended: EndedEntry; isLast: boolean }
   | { kind: "suggestions"; phrases: string[] }
   | { kind: "note"; text: string }
@@ -51,7 +61,7 @@ class TranscriptBuilder {
     const key = `${entry.kind}-${line}`;
     switch (entry.kind) {
       case "said":
-        this.closeQuestion();
+        this.closeQuestion(entry);
         this.items.push({ key, kind: "said", text: entry.text });
         break;
       case "replied":
@@ -106,7 +116,8 @@ class TranscriptBuilder {
       this.items.push({ key, kind: "suggestions", phrases: ended.suggestions });
   }
 
-  private closeQuestion(): void {
+  private closeQuestion(said?: SaidEntry): void {
+    if (this.question?.state === "open" && said) this.question.answer = readAnswer(said);
     if (this.question) this.question.state = "over";
     if (this.question && !this.items.includes(this.question)) this.items.push(this.question);
     this.question = null;
@@ -128,4 +139,16 @@ class TranscriptBuilder {
     const card = this.cards.get(decided.approval);
     if (card) card.decided = decided;
   }
+}
+
+/**
+ * The answers of the buttons, also if they were typed. The server understands more words, but does not tell how it
+ * understood them; nor does a message from a client that does not show the question answer it.
+ */
+function readAnswer({ text, via }: SaidEntry): ConfirmationAnswer | undefined {
+  const word = text
+    .replace(/[\s.!,]+/g, " ")
+    .trim()
+    .toLowerCase();
+  return !via && (word === "yes" || word === "no") ? word : undefined;
 }

@@ -31,7 +31,7 @@ describe("sentences", () => {
       describeEntry(
         entry("denied", { actor: "agent:bot", data: { tool: "pay", rule: "money", by: "preview" } }),
       ),
-    ).toBe("The agent bot wanted to run pay, which would have failed: nobody was asked");
+    ).toBe("The agent bot wanted to run pay, which would have failed, so it was not run");
     expect(
       describeEntry(
         entry("decision_refused", { data: { error: "forbidden" }, content: { kind: "approve" } }),
@@ -62,6 +62,15 @@ describe("sentences", () => {
       "bob delegated it to eve, the team ops",
     );
     expect(describeEntry(entry("something_new"))).toBe("bob something new");
+  });
+
+  it.each([
+    ["thread_confirming", { tool: "pay" }, "bob was asked to confirm pay in a chat"],
+    ["thread_confirmed", { tool: "pay", answer: "yes" }, "bob answered yes in a chat"],
+    ["thread_confirmed", { tool: "pay", answer: "no" }, "bob answered no in a chat"],
+    ["thread_confirmed", { tool: "pay", answer: "closed" }, "bob left a question unanswered in a chat"],
+  ])("name who was asked and who answered: %s %j", (kind, data, sentence) => {
+    expect(describeEntry(entry(kind, { data }))).toBe(sentence);
   });
 
   it("escape invisible characters in names", () => {

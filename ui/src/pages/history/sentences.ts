@@ -12,7 +12,7 @@ const DESCRIPTIONS: Record<string, Describe> = {
   allowed: (e) => `was allowed to run ${tool(e)} without approval: ${allowedBy(e)}`,
   denied: (e) =>
     entryData(e, "by") === "preview"
-      ? `wanted to run ${tool(e)}, which would have failed: nobody was asked`
+      ? `wanted to run ${tool(e)}, which would have failed, so it was not run`
       : `wanted to run ${tool(e)} and was denied${rule(e)}`,
   voted: (e) => `approved it${stage(e)}; more approvals are needed`,
   approved: (e) =>
@@ -61,8 +61,8 @@ const DESCRIPTIONS: Record<string, Describe> = {
   thread_decided: (e) => `received the decision on a call in a chat: ${text(e, "status")}`,
   thread_delegated: (e) => `delegated work to another agent${text(e, "agent") && `, ${text(e, "agent")}`}`,
   thread_resulted: (e) => `got the result of ${tool(e)} in a chat`,
-  thread_confirming: () => "asked for confirmation in a chat",
-  thread_confirmed: (e) => `received an answer${text(e, "answer") && `: ${text(e, "answer")}`}`,
+  thread_confirming: (e) => `was asked to confirm ${tool(e)} in a chat`,
+  thread_confirmed: (e) => `${confirmed(e)} in a chat`,
   thread_failed: () => "failed in a chat",
   thread_stopped: () => "stopped a chat",
   thread_retried: () => "retried in a chat",
@@ -144,6 +144,13 @@ function because(entry: TimelineEntry, name: string): string {
 
 const scope = (entry: TimelineEntry): string =>
   text(entry, "name") ? `the ${text(entry, "scope")} ${text(entry, "name")}` : "the workspace";
+
+/** An answer is yes or no; every other message closes the question undecided. */
+function confirmed(entry: TimelineEntry): string {
+  const answer = text(entry, "answer");
+  if (answer === "closed") return "left a question unanswered";
+  return `answered ${answer || "a question"}`;
+}
 
 const tool = (entry: TimelineEntry): string => text(entry, "tool") || "a tool";
 const rule = (entry: TimelineEntry): string =>

@@ -58,18 +58,26 @@ export const InboxRow = memo(function Row({
             {RISK[row.risk] ?? row.risk}
           </span>
           <bdi className={`${css.tool} ${css.short}`}>{row.tool}</bdi>
-          <span className={css.last}>
-            <StatusText row={row} now={now} />
-          </span>
+          {row.status === "pending" && (
+            <span className={css.last}>
+              <TimeLeft row={row} now={now} />
+            </span>
+          )}
         </span>
         <span className={css.sentence}>{row.sentence}</span>
         <span className={css.line}>
           <bdi className={css.short}>{row.agent}</bdi>
           {row.thread_id && <bdi className={css.short}>{row.thread_id}</bdi>}
           <RequestAge at={row.created_at} />
-          <span className={css.last}>
-            <RowMarks row={row} />
-          </span>
+          {row.status === "pending" ? (
+            <span className={css.last}>
+              <RowMarks row={row} />
+            </span>
+          ) : (
+            <span className={`${css.last} ${css.note} ${css.end}`} title={endLabel(row)}>
+              {endLabel(row)}
+            </span>
+          )}
         </span>
       </a>
     </li>
@@ -111,12 +119,6 @@ function RequestAge({ at }: { at: string }) {
   );
 }
 
-/** The time left, or the outcome. */
-function StatusText({ row, now }: Pick<InboxRowProps, "row" | "now">) {
-  if (row.status !== "pending") return <span className={css.note}>{endLabel(row)}</span>;
-  return <TimeLeft row={row} now={now} />;
-}
-
 function TimeLeft({ row, now }: Pick<InboxRowProps, "row" | "now">) {
   const left = (row.seconds_left ?? 0) - (now - row.read_at) / 1_000;
   const lifetime = (Date.parse(row.expires_at) - Date.parse(row.created_at)) / 1_000;
@@ -131,16 +133,23 @@ function TimeLeft({ row, now }: Pick<InboxRowProps, "row" | "now">) {
   );
 }
 
-function endLabel(row: FeedRow): string {
-  const { decision, status } = row;
+/** Who decided and what became of it: "approved by bob, failed, 05:53 PM", the time of the decision. */
+export function endLabel({ decision, status }: Pick<FeedRow, "decision" | "status">): string {
   if (!decision) return status;
+  const isApproval = APPROVALS.has(decision.kind);
   const by = decision.by === "interlock" || decision.by === "policy" ? "" : ` by ${decision.by}`;
-  return `${status}${by}, ${CLOCK.format(new Date(decision.at))}`;
+  const after = isApproval && status !== "approved" ? `, ${AFTER_APPROVAL[status] ?? status}` : "";
+  return `${isApproval ? "approved" : status}${by}${after}, ${CLOCK.format(new Date(decision.at))}`;
 }
+
+const APPROVALS = new Set(["approve", "edit", "approved", "edited"]); // as read, and as told by events
+const AFTER_APPROVAL: Partial<Record<FeedRow["status"], string>> = {
+  unknown: "outcome unknown",
+  expired: "not started in time",
+};
 
 /** Findings, votes and claims. */
 function RowMarks({ row }: { row: FeedRow }) {
-  if (row.status !== "pending") return null;
   const votes = row.quorum.need > 1 ? `${row.quorum.have} of ${row.quorum.need}` : "";
   const alarms = row.alarms.length;
   return (

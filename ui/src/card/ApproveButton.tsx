@@ -1,0 +1,31 @@
+import { Button } from "@mantine/core";
+import type { ApprovalSnapshot } from "../api/approvals";
+import { HighRiskApproval } from "./HighRiskApproval";
+
+export interface ApproveButtonProps {
+  approval: Pick<ApprovalSnapshot, "tool" | "card">;
+  /** What is approved, after "Approve": " with 2 changes". */
+  what?: string;
+  ready: boolean;
+  /** The card did not appear or change just now. */
+  settled: boolean;
+  sending: boolean;
+  onApprove: () => void;
+}
+
+/** The only control that lets a single call run, as it is or edited: high risk takes more than a click. */
+export function ApproveButton(props: ApproveButtonProps) {
+  const { approval, what = "", ready, settled, sending, onApprove } = props;
+  if (approval.card.risk === "high") return <HighRiskApproval {...props} />;
+  return (
+    <Button
+      data-answer="approve"
+      disabled={!ready && !sending}
+      aria-disabled={!settled || undefined}
+      loading={sending}
+      onClick={() => ready && settled && onApprove()}
+    >
+      Approve{what}
+    </Button>
+  );
+}

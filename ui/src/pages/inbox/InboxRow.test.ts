@@ -1,0 +1,27 @@
+import { expect, it } from "vitest";
+import { endLabel } from "./InboxRow";
+
+const AT = "2027-01-15T08:00:00Z";
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" }).format(new Date(AT));
+
+it.each([
+  ["approved", "approve", "nina", "approved by nina"],
+  ["running", "approve", "nina", "approved by nina, running"],
+  ["succeeded", "edit", "nina", "approved by nina, succeeded"],
+  ["failed", "approve", "nina", "approved by nina, failed"],
+  ["failed", "approved", "nina", "approved by nina, failed"], // as told by an event
+  ["failed", "approve", "interlock", "approved, failed"],
+  ["unknown", "approve", "nina", "approved by nina, outcome unknown"],
+  ["expired", "approve", "nina", "approved by nina, not started in time"],
+  ["expired", "expire", "interlock", "expired"],
+  ["rejected", "reject", "nina", "rejected by nina"],
+  ["responded", "respond", "nina", "responded by nina"],
+  ["cancelled", "cancel", "nina", "cancelled by nina"],
+] as const)("%s after %s by %s", (status, kind, by, label) => {
+  const decision = { kind, by, at: AT, via: "", reason: "", comment: "" };
+  expect(endLabel({ status, decision })).toBe(`${label}, ${clock}`);
+});
+
+it("without a decision is the status", () => {
+  expect(endLabel({ status: "cancelled", decision: null })).toBe("cancelled");
+});
