@@ -24,6 +24,8 @@ LOCK_VENV := .venv-lock
 LOCK_TOOL := uv==0.13.7
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Where it is set, as in many container images, every program that a test starts would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 PIP_INSTALL := $(BIN)/python -m pip install -qq
 # The files name all there is to install. Left to resolve them again, the pip of Python 3.11 takes the newest release
 # for a requirement with an extra, such as coverage[toml], and refuses it because only the pinned one has a hash.

@@ -60,7 +60,7 @@ def test_no_function_is_longer_than_60_lines() -> None:
     too_long = [
         f"{relative_path(path)}:{function.lineno} {function.name}"
         for path in MODULES
-        for function in functions(parse(path))
+        for function in functions(path)
         if (function.end_lineno or function.lineno) - function.lineno + 1 > MAX_FUNCTION_LINES
     ]
     assert too_long == []
@@ -83,7 +83,7 @@ def test_a_dataclass_with_many_fields_takes_them_by_keyword() -> None:
     wide = [
         (relative_path(path), node.name, node)
         for path in MODULES
-        for node in ast.walk(parse(path))
+        for node in nodes(path)
         if isinstance(node, ast.ClassDef) and len(dataclass_fields(node)) > MOST_FIELDS_BY_POSITION
     ]
     assert wide, "there are no dataclasses to look at"
@@ -95,7 +95,7 @@ def test_no_constructor_or_method_is_given_more_than_six_arguments_by_position()
     long = [
         f"{relative_path(path)}:{node.lineno} {ast.unparse(node.func)}"
         for path in MODULES
-        for node in ast.walk(parse(path))
+        for node in nodes(path)
         if isinstance(node, ast.Call) and len(node.args) > MOST_ARGUMENTS
         if getattr(node.func, "id", "A")[:1].isupper()  # constructors and methods
         if not (isinstance(node.func, ast.Attribute) and node.func.attr in STATEMENTS)
@@ -108,7 +108,7 @@ def test_no_port_has_more_than_ten_methods() -> None:
     ports = {
         node.name: sum(isinstance(each, Function) for each in node.body)
         for path in MODULES
-        for node in ast.walk(parse(path))
+        for node in nodes(path)
         if isinstance(node, ast.ClassDef) and any(ast.unparse(base) == "Protocol" for base in node.bases)
     }
     assert ports, "there are no ports to look at"
@@ -151,7 +151,7 @@ def test_core_has_no_io_no_clock_no_chance_and_no_async() -> None:
         f"{relative_path(path)}:{function.lineno} {function.name}"
         for path in CORE.rglob("*.py")
         if path.name != "ports.py"  # ports describe what others do, and others are async
-        for function in functions(parse(path))
+        for function in functions(path)
         if isinstance(function, ast.AsyncFunctionDef)
     ]
     assert impure + async_functions == []
@@ -185,13 +185,13 @@ def places_that_assign(attribute: str) -> set[str]:
         f"{relative_path(path)} {name}"
         for path in MODULES
         if assigned.search(path.read_text())
-        for name in functions_that_assign(attribute, parse(path))
+        for name in functions_that_assign(attribute, path)
     }
 
 
-def functions_that_assign(attribute: str, tree: ast.AST) -> Iterator[str]:
+def functions_that_assign(attribute: str, path: Path) -> Iterator[str]:
     """The functions that set this attribute of an object, by a statement or by name."""
-    for function in functions(tree):
+    for function in functions(path):
         for node in ast.walk(function):
             match node:
                 case ast.Attribute(attr=name, ctx=ast.Store() | ast.Del()) if name == attribute:
@@ -229,7 +229,7 @@ def test_every_test_asserts_something() -> None:
     silent = [
         f"{relative_path(path)}:{function.lineno} {function.name}"
         for path in TEST_FILES
-        for function in functions(parse(path))
+        for function in functions(path)
         if function.name.startswith("test_") and not has_assertion(function)
     ]
     assert silent == []
@@ -261,8 +261,13 @@ def parse(path: Path) -> ast.Module:
     return ast.parse(path.read_text(), filename=str(path))
 
 
-def functions(tree: ast.AST) -> Iterator[Function]:
-    return (node for node in ast.walk(tree) if isinstance(node, Function))
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    return list(ast.walk(parse(path)))
+
+
+def functions(path: Path) -> Iterator[Function]:
+    return (node for node in nodes(path) if isinstance(node, Function))
 
 
 def is_within(name: str, package: str) -> bool:
@@ -273,7 +278,7 @@ def is_within(name: str, package: str) -> bool:
 def imports(path: Path) -> set[str]:
     """The full name of all that a file imports, however it is imported and wherever in the file."""
     found: set[str] = set()
-    for node in ast.walk(parse(path)):
+    for node in nodes(path):
         match node:
             case ast.Import():
                 found |= {alias.name for alias in node.names}
@@ -294,21 +299,20 @@ def source_module(node: ast.ImportFrom, path: Path) -> str:
 @cache
 def names_used(path: Path) -> set[str]:
     """Every dotted name in a file, spelled from the module that it was imported from."""
-    tree = parse(path)
-    meaning = {alias.asname or alias.name.split(".")[0]: alias for alias in plain_imports(tree)}
+    meaning = {alias.asname or alias.name.split(".")[0]: alias for alias in plain_imports(path)}
     spelled = {local: alias.name if alias.asname else local for local, alias in meaning.items()}
-    for node in ast.walk(tree):
+    for node in nodes(path):
         if isinstance(node, ast.ImportFrom):
             spelled |= {alias.asname or alias.name: f"{source_module(node, path)}.{alias.name}" for alias in node.names}
     return {
         name
-        for node in ast.walk(tree)
+        for node in nodes(path)
         if isinstance(node, ast.Name | ast.Attribute) and (name := dotted_name(node, spelled))
     }
 
 
-def plain_imports(tree: ast.AST) -> Iterator[ast.alias]:
-    return (alias for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names)
+def plain_imports(path: Path) -> Iterator[ast.alias]:
+    return (alias for node in nodes(path) if isinstance(node, ast.Import) for alias in node.names)
 
 
 def dotted_name(node: ast.expr, spelled: dict[str, str]) -> str:
