@@ -55,14 +55,16 @@ async def test_a_card_is_decided_while_nobody_reads(  # R3, R36
 async def test_what_was_edited_is_said_in_the_words_of_its_tool(  # R2, R12
     app: RequestMiddleware, state: ServerState, keys: Keys, client: ClientFactory
 ) -> None:
-    async with run_chat_loop(state, ScriptedModel(["Now.", PUBLISH], ["Done."])):
+    rename = ToolRequest("c1", "cms_update_post", '{"slug": "hello", "title": "First"}')
+    async with run_chat_loop(state, ScriptedModel(["Now.", rename], ["Done."])):
         _, _, (card,) = await ask_and_leave(app, keys)
         inbox = client(keys["admin"])
         shown = (await inbox.get(f"/api/approvals/{card}")).json()
-        edit = {"kind": "edit", "args_sha256": shown["args_sha256"], "args": {"slug": "other"}}
+        args = {"slug": "hello", "title": "Second"}
+        edit = {"kind": "edit", "args_sha256": shown["args_sha256"], "args": args}
         edited = (await inbox.post(f"/api/approvals/{card}/decision", json=edit)).json()
-    assert edited["sentence"] == shown["sentence"].replace("hello", "other")
-    assert "other" in edited["sentence"]
+    assert edited["sentence"] == shown["sentence"].replace("First", "Second")
+    assert "Second" in edited["sentence"]
 
 
 async def test_a_card_that_nobody_answers_times_out_everywhere(  # R5
