@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -268,16 +269,18 @@ async def test_a_tool_that_is_interrupted_is_unknown(
 async def test_a_long_tool_keeps_its_lease(
     make_interlock: Callable[..., Interlock], people_services: AppServices
 ) -> None:
-    lock = make_interlock(lease_seconds=0.3)
+    lock = make_interlock(lease_seconds=3)
 
     @lock.tool(effect="write")
     def slow() -> str:
-        approval_id = lock.execution().approval_id  # type: ignore[union-attr]
-        first = asyncio.run(people_services.store.get("default", approval_id)).approval.lease.until or 0
-        renewed = first
-        while renewed <= first + 300:  # blocks its thread until the lease was renewed more than once
-            renewed = asyncio.run(people_services.store.get("default", approval_id)).approval.lease.until or 0
-        return "done"
+        started = lock.execution()
+        assert started is not None
+        while True:  # blocks its thread until the lease was renewed more than once
+            lease = asyncio.run(people_services.store.get("default", started.approval_id)).approval.lease
+            assert lease.until, "the lease was lost"
+            if lease.until > started.lease_until + 1_500:
+                return "done"
+            time.sleep(0.02)
 
     caller = asyncio.create_task(asyncio.to_thread(slow))
     await answer_next(people_services, approve_stored)
