@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from interlock.app.bootstrap import AppServices
+from interlock.app.inbox import MAX_REFUSALS
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Acknowledgement, Approve, Edit, Reject, Respond, Reviewer
 from interlock.core.errors import (
@@ -348,3 +349,19 @@ async def test_what_a_decision_would_come_to_is_known_after_an_edit_too(bank_ser
         "default", approval_id, Approve(Acknowledgement(await args_sha256(bank_services, approval_id))), EVE
     )
     assert await approve(bank_services, approval_id, EVE) == "approved"
+
+
+async def test_what_a_late_decision_is_told_is_stored_after_many_refusals_too(database: Database, clock: Clock) -> None:
+    rules = "version: 1\nrules:\n  - {name: silence is consent, then: ask, expires_in: 30s, on_expiry: approve}\n"
+    async with open_services(database, clock, rules) as services:
+        approval_id = await propose_pending(services)
+        for _ in range(MAX_REFUSALS + 1):  # the last one is not recorded
+            with pytest.raises(DigestMismatch):
+                await services.inbox.decide("default", approval_id, Approve(Acknowledgement("0" * 64)), BOB)
+        assert (await event_kinds(services)).count("decision_refused") == MAX_REFUSALS
+        clock.advance(30_000)
+        with pytest.raises(AlreadyDecided) as raised:
+            await approve(services, approval_id)
+        assert raised.value.ids["status"] == "approved"
+        assert await status(services, approval_id) == "approved"
+        assert (await event_kinds(services)).count("decision_refused") == MAX_REFUSALS

@@ -37,7 +37,7 @@ from interlock.core.errors import (
 from interlock.core.grant import Grant, GrantState
 from interlock.core.ledger.chain import Entry
 from interlock.core.ledger.erasure import Erasure, ErasureResult
-from interlock.core.ledger.event import Moment, Stored
+from interlock.core.ledger.event import Change, Moment, Stored
 from interlock.core.outcome import status_at
 from interlock.core.policy.policy import Ask, Deny, People
 from interlock.core.ports import ApprovalPage, ApprovalQuery, Clock, ConditionCompiler, Stats, Store, User, Validator
@@ -117,7 +117,9 @@ class Inbox:
 
     async def decide(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> Approval:
         if self._has_many_refusals(workspace, reviewer):
-            await self.check_decision(workspace, approval_id, decision, reviewer)
+            expected = await self._expected_change(workspace, approval_id, decision, reviewer)
+            if expected.error and expected.state.status == "pending":  # not an expiry, which has to be written
+                raise expected.error
         try:
             return await self.in_force.retry_if_outdated(
                 approval_id, partial(self._decide, workspace, approval_id, decision, reviewer)
@@ -139,18 +141,25 @@ class Inbox:
 
     async def check_decision(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> None:
         """Raise the error that `decide` would raise now; nothing is recorded."""
-        await self.in_force.retry_if_outdated(
-            approval_id, partial(self._check_decision, workspace, approval_id, decision, reviewer)
+        if error := (await self._expected_change(workspace, approval_id, decision, reviewer)).error:
+            raise error
+
+    async def _expected_change(
+        self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer
+    ) -> Change[Approval]:
+        return await self.in_force.retry_if_outdated(
+            approval_id, partial(self._expect_change, workspace, approval_id, decision, reviewer)
         )
 
-    async def _check_decision(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> None:
+    async def _expect_change(
+        self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer
+    ) -> Change[Approval]:
         stored = await self._store.get(workspace, approval_id)
         prepare = await self._prepare_decision(workspace, approval_id, decision)
         prepared = prepare(stored.approval)
         moment = Moment(self._clock(), is_clock_behind=False)
         approval = self.in_force.defer_approval(stored.approval, moment.now)
-        if error := approvals.decide(approval, decision, reviewer, moment, prepared).error:
-            raise error
+        return approvals.decide(approval, decision, reviewer, moment, prepared)
 
     @asynccontextmanager
     async def recording_refusals(
