@@ -6,7 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -144,7 +144,7 @@ def first_arguments() -> None:
     start = Gate.start
 
     async def started(self: Gate, *args: Any, **kwargs: Any) -> Execution:
-        return replace(await start(self, *args, **kwargs), args=b'{"amount":10}')
+        return (await start(self, *args, **kwargs))._replace(args=b'{"amount":10}')
 
     Gate.start = started  # type: ignore[method-assign]
 
