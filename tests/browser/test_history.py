@@ -27,8 +27,8 @@ policy:
       quorum: 2
 """
 IS_SCROLLED_TO = """rows => rows.some(row => {
-  const [box, around] = [row, row.closest("[aria-label=Calls]")].map(element => element.getBoundingClientRect());
-  return box.top < around.bottom && box.bottom > around.top;
+  const box = row.getBoundingClientRect(), scroller = row.closest("ol").parentElement.getBoundingClientRect();
+  return box.top < scroller.bottom && box.bottom > scroller.top;
 })"""
 
 
