@@ -24,6 +24,7 @@ from typing import Any, Literal
 
 import coverage
 import pytest
+from _pytest.assertion.rewrite import AssertionRewritingHook
 from hypothesis import Phase, is_hypothesis_test, settings
 
 from tests.mutants.mutations import Mutant
@@ -237,14 +238,8 @@ def _functions_in(code: CodeType) -> Iterator[CodeType]:
 def _run_in_new_process(mutant: Mutant, code: CodeType, tests: list[str], paths: TestPaths) -> int:
     for name in [name for name in sys.modules if name.split(".")[0] in ("interlock", "tests", "conftest")]:
         del sys.modules[name]
-    as_written = SourceFileLoader.get_code
-
-    def get_code(self: SourceFileLoader, name: str) -> CodeType | None:
-        return code if name == _name(mutant) else as_written(self, name)
-
-    SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
     try:
-        importlib.import_module(_name(mutant))
+        _load(_name(mutant), code)
     except Exception:  # noqa: BLE001  any error here means that no test would run
         return DISCARDED
     files = list(dict.fromkeys(map(_test_file, tests)))
@@ -255,6 +250,21 @@ def _run_in_new_process(mutant: Mutant, code: CodeType, tests: list[str], paths:
         if ended not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             return int(ended)
     return SURVIVED
+
+
+def _load(module: str, code: CodeType) -> None:
+    """Import a module with this code, and the rest of the package as it is."""
+    # pytest would load the package with a loader of its own, because the package is also a plugin of pytest.
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, AssertionRewritingHook)]
+    as_written = SourceFileLoader.get_code
+
+    def get_code(self: SourceFileLoader, name: str) -> CodeType | None:
+        return code if name == module else as_written(self, name)
+
+    SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
+    importlib.import_module(module)
+    if not isinstance(sys.modules[module].__loader__, SourceFileLoader):
+        raise KeyboardInterrupt(f"{module} was loaded as it is written.")  # not an error of the mutant
 
 
 class SelectedTests:
