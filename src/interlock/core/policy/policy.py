@@ -243,6 +243,12 @@ class Policy:
         """The maximum size of arguments that may be judged on the event loop."""
         return SHORT_ARGS if any(rule.when for each in self.layers for rule in each.rules) else MAX_BYTES
 
+    @cached_property
+    def _allow_verdicts(self) -> Mapping[str, Allow]:
+        """The verdict of each allow rule, and of none, made once: most calls get one of them."""
+        names = ("", *(rule.name for rule in self.rules if rule.then == "allow"))
+        return {name: Allow(name, self.defaults.start_within) for name in names}
+
     def _apply_rule(self, rule: Rule, call: ToolCall, spec: ToolSpec, key: MatchKey) -> Verdict:
         if rule.then == "deny":
             reason = rule.reason or f"The rule {rule.name!r} forbids {call.tool}."
@@ -253,7 +259,7 @@ class Policy:
             return self._terms(rule.ask, rule, call, spec)
         if call.switch == "on" or self.is_switched_on(key.path, call.tool):
             return self._terms(self.default_ask, rule, call, spec)
-        return Allow(rule.name, self.defaults.start_within)
+        return self._allow_verdicts[rule.name]
 
     def trusted_effect(self, spec: ToolSpec) -> str:
         """The tool's effect that the policy trusts: a claim by an unregistered program may not count."""
@@ -339,11 +345,12 @@ class Policy:
         return None
 
     def _default_verdict(self, call: ToolCall, spec: ToolSpec, key: MatchKey) -> Verdict:
-        if not key.effect and self.defaults.unknown_tools == "deny":
+        if key.effect:
+            if not self._asks_by_default(call, key):
+                return self._allow_verdicts[""]
+        elif self.defaults.unknown_tools == "deny":
             return Deny(unknown_tool_reason(call.tool, spec))
-        if not key.effect or self._asks_by_default(call, key):
-            return self._terms(self.default_ask, None, call, spec)
-        return Allow("", self.defaults.start_within)
+        return self._terms(self.default_ask, None, call, spec)
 
     def _asks_by_default(self, call: ToolCall, key: MatchKey) -> bool:
         """Combined over the agent path by *or*: a sub-agent can tighten and never loosen."""

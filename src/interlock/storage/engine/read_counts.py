@@ -48,8 +48,13 @@ class ReadCounter:
 
     def count(self, workspace: str, tool: str) -> None:
         minute = self._clock() // MINUTE
+        key = (workspace, tool, minute)
         with self._lock:
-            self._unwritten.reads[workspace, self._name(workspace, tool, minute), minute] += 1
+            reads = self._unwritten.reads
+            if key in reads:  # counted by name before
+                reads[key] += 1
+            else:
+                reads[workspace, self._name(workspace, tool, minute), minute] += 1
 
     def note(self, workspace: str, spec: ToolSpec, agent: str, key: str) -> None:
         """Record a tool declaration without a recorded call: checked once a minute, with a limit for each key."""
