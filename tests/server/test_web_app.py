@@ -58,10 +58,11 @@ async def test_the_policy_lets_in_nothing_but_our_own_files(anybody: httpx2.Asyn
     answer = await anybody.get("/")
     policy = dict(part.strip().split(" ", 1) for part in answer.headers["content-security-policy"].split(";"))
     assert policy.pop("style-src").startswith("'self' 'nonce-")
-    assert {name for name, value in policy.items() if value == "'self'"} == {"script-src", "img-src", "connect-src"}
+    own = {name for name, value in policy.items() if value == "'self'"}
+    assert own == {"script-src", "img-src", "font-src", "connect-src"}
     nothing = {"default-src", "base-uri", "form-action", "frame-ancestors"}
     assert {name for name, value in policy.items() if value == "'none'"} == nothing
-    assert len(policy) == 7
+    assert len(policy) == 8
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert answer.headers["x-frame-options"] == "DENY"
     assert answer.headers["referrer-policy"] == "no-referrer"

@@ -1,4 +1,5 @@
 import "@mantine/core/styles.css";
+import "./tokens.css";
 import "./App.css";
 import "./api/uuid";
 import { StrictMode } from "react";

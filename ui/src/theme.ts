@@ -1,28 +1,41 @@
 import { createTheme, type CSSVariablesResolver, type MantineColorsTuple } from "@mantine/core";
 
-const steel: MantineColorsTuple = [
-  "#eef5fa",
-  "#dbe8f1",
-  "#b4d0e4",
-  "#8ab6d6",
-  "#68a1cb",
-  "#5294c4",
-  "#448dc2",
-  "#357aac",
-  "#2a6c9b",
-  "#1f5f8b",
+const indigo: MantineColorsTuple = [
+  "#eef0fe",
+  "#dde0fd",
+  "#c5caf6",
+  "#a9b1f3",
+  "#98a2ff",
+  "#7681ee",
+  "#6470e8",
+  "#4f5be0",
+  "#3d46c8",
+  "#2a32a4",
 ];
 
 export const theme = createTheme({
-  colors: { steel },
-  primaryColor: "steel",
-  primaryShade: { light: 9, dark: 8 },
+  colors: { indigo },
+  primaryColor: "indigo",
+  primaryShade: { light: 8, dark: 7 },
   autoContrast: true,
   defaultRadius: "md",
   cursorType: "pointer",
   respectReducedMotion: true,
-  fontFamily: "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif",
-  fontFamilyMonospace: "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace",
+  radius: { sm: "6px", md: "8px", lg: "12px" },
+  fontSizes: { xs: "12px", sm: "13px", md: "14px", lg: "16px", xl: "21px" },
+  lineHeights: { xs: "16px", sm: "20px", md: "20px", lg: "24px", xl: "28px" },
+  fontFamily: "'Inter Variable', system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif",
+  fontFamilyMonospace:
+    "'JetBrains Mono Variable', ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace",
+  headings: {
+    fontWeight: "650",
+    sizes: {
+      h1: { fontSize: "20px", lineHeight: "28px" },
+      h2: { fontSize: "16px", lineHeight: "24px" },
+      h3: { fontSize: "14px", lineHeight: "20px" },
+      h4: { fontSize: "13px", lineHeight: "20px" },
+    },
+  },
 });
 
 /** Text colors with AA contrast on white and on their own tint, unlike the library's. */
@@ -35,11 +48,22 @@ const READABLE = {
   yellow: "#8a4b00",
 };
 
+/** The library's variables, by the names of tokens.css. */
+const TOKENS = {
+  "--mantine-color-body": "var(--surface)",
+  "--mantine-color-text": "var(--text)",
+  "--mantine-color-dimmed": "var(--muted)",
+  "--mantine-color-placeholder": "var(--faint)",
+  "--mantine-color-default": "var(--surface)",
+  "--mantine-color-default-hover": "var(--hover)",
+  "--mantine-color-default-color": "var(--text)",
+  "--mantine-color-default-border": "var(--line-strong)",
+};
+
 export const themeVariables: CSSVariablesResolver = () => ({
   variables: {},
   light: {
-    "--mantine-color-dimmed": "#596067",
-    "--mantine-color-placeholder": "#6c757d",
+    ...TOKENS,
     "--mantine-color-error": "var(--mantine-color-red-9)",
     ...Object.fromEntries(
       Object.entries(READABLE).flatMap(([name, color]) => [
@@ -50,8 +74,7 @@ export const themeVariables: CSSVariablesResolver = () => ({
     ),
   },
   dark: {
-    "--mantine-color-dimmed": "#adadad",
-    "--mantine-color-placeholder": "#969696",
+    ...TOKENS,
     "--mantine-color-error": "var(--mantine-color-red-4)",
   },
 });

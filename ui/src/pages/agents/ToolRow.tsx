@@ -77,10 +77,10 @@ export function ToolRow({ agent, tool, role }: { agent: AgentInfo; tool: ToolInf
 }
 
 const VERDICT_COLORS: Record<ToolInfo["verdict"], string> = {
-  ask: "steel",
+  ask: "indigo",
   allow: "gray",
   deny: "red",
-  depends: "steel",
+  depends: "indigo",
 };
 
 function Verdict({ tool }: { tool: ToolInfo }) {

@@ -11,7 +11,7 @@ export function StatusBadge({ status }: { status: ApprovalStatus }) {
 
 /** A colored status; the text alone is sufficient. */
 const STATUS_COLORS: Record<ApprovalStatus, string> = {
-  pending: "steel",
+  pending: "indigo",
   approved: "teal",
   running: "teal",
   succeeded: "green",
@@ -39,7 +39,7 @@ const DOTS: Record<string, string> = {
   finished_late: "orange",
   edited: "violet",
   responded: "violet",
-  proposed: "steel",
+  proposed: "indigo",
 };
 
 export const dotColor = (kind: string): string => `var(--mantine-color-${DOTS[kind] ?? "gray"}-6)`;

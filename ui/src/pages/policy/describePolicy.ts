@@ -65,7 +65,7 @@ export function listTerms({ says }: RuleInfo): [name: string, value: string][] {
 
 export const VERDICT_STYLES: Record<Verdict, { name: string; done: string; color: string }> = {
   allow: { name: "allow", done: "allowed", color: "teal" },
-  ask: { name: "ask", done: "asked", color: "steel" },
+  ask: { name: "ask", done: "asked", color: "indigo" },
   deny: { name: "deny", done: "denied", color: "red" },
 };
 
