@@ -12,14 +12,25 @@ from typing import Any
 
 import pytest
 
-from interlock.app import audit
-from interlock.app.audit import AuditReport, ProgressCallback, head_at, verify, verify_part
+from interlock.app import audit, ledger_file
+from interlock.app.audit import (
+    AuditReport,
+    ProgressCallback,
+    RowCheck,
+    catch_up,
+    head_at,
+    quick_check,
+    verify,
+    verify_part,
+)
 from interlock.app.bootstrap import AppServices
 from interlock.app.ledger_file import ExportFile, export, verify_exports
 from interlock.core.call import ToolSpec
 from interlock.core.errors import Conflict, InvalidRequest
-from interlock.core.ledger.chain import Entry, Head, Verifier, sign, skeleton
-from interlock.core.ledger.erasure import Erasure
+from interlock.core.ledger.chain import Entry, Head, Verifier, make_entry, sign, skeleton
+from interlock.core.ledger.erasure import Erasure, ErasureTracker
+from interlock.core.ledger.event import Event
+from interlock.core.ledger.expected_tables import ExpectedTables
 from interlock.core.ledger.invariants import Violation
 from interlock.core.ports import AuditPage, AuditReader, Store
 from interlock.storage import store as stores
@@ -184,6 +195,33 @@ async def test_a_row_that_was_altered_is_told_by_its_id(
     assert result["faults"] == [fault.to_json() for fault in report.violations]
 
 
+async def test_a_fault_of_a_row_names_table_field_and_the_entry_that_is_contradicted(
+    services: AppServices, database: SqliteFile
+) -> None:
+    ended, waits = (find_approval_id(database, call_id) for call_id in (ENDED_CALL, PENDING_CALL))
+    tamper(
+        database,
+        "update payloads set args = cast('{}' as blob) where shown is null",
+        "update approvals set status = 'approved' where call_id = 'call2'",
+    )
+    report = await verify(services.store, "default")
+    assert {fault for fault in report.violations if fault.table == "approvals"} == {
+        Violation(1, f"approval {ended}: {OTHER_DIGEST}", "approvals", ended, "args"),
+        Violation(
+            5,
+            f"approval {waits}: status is approved in its row; the ledger says pending.",
+            *("approvals", waits, "status"),
+        ),
+    }
+
+
+async def test_a_tally_that_the_ledger_does_not_give_is_told(services: AppServices, database: SqliteFile) -> None:
+    tamper(database, "update tallies set n = 7 where status = 'pending'")
+    message = "tally pending: It is 7, by the ledger 1."
+    report = await verify(services.store, "default")
+    assert report.violations == (Violation(0, message, "tallies", "pending", "n"),)
+
+
 async def test_a_row_of_which_the_ledger_knows_nothing_is_told(services: AppServices, database: SqliteFile) -> None:
     tamper(
         database,
@@ -256,6 +294,170 @@ async def test_a_head_that_was_kept_elsewhere_is_held_against_the_ledger(service
 async def test_a_stored_head_beyond_the_last_entry_is_found(services: AppServices, database: SqliteFile) -> None:
     tamper(database, "update heads set seq = 6")
     assert len((await verify(services.store, "default")).violations) == 1
+
+
+# --- a quick check
+
+
+async def test_a_quick_check_reads_all_that_is_stated_and_what_was_erased(
+    services: AppServices, database: SqliteFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "ENTRIES_PER_READ", 1)
+    for name in ("ann", "bea"):
+        await services.accounts.add_user("default", name, "viewer", "ada")
+    ended = find_approval_id(database, ENDED_CALL)
+    async for _ in services.store.erase("default", Erasure("approval", ended, "wish", "ann")):
+        pass
+    assert await quick_check(services.store, "default") == []
+    tamper(database, "update users set role = 'admin'", "update approvals set tool = 'x' where call_id = 'call1'")
+    found = [(fault.table, fault.row, fault.field) for fault in await quick_check(services.store, "default")]
+    people = [("users", name, "role") for name in ("ann", "bea")]
+    assert [each for each in found if each[0] == "users"] == people
+    assert ("approvals", ended, "tool") in found
+
+
+# --- rows that are only in the ledger, or only in a table
+
+
+class PageReader:
+    """Rows of one table in the order of the database."""
+
+    def __init__(self, *ids: str, sort: Callable[[str], Any] = str) -> None:
+        self._ids = sorted(ids, key=sort)
+        self._sort = sort
+
+    async def rows(self, table: str, workspace: str, after: str, limit: int) -> AuditPage:
+        page = [each for each in self._ids if not after or self._sort(each) > self._sort(after)][:limit]
+        return AuditPage(0, [(each, None) for each in page], page[-1] if page else "")
+
+    async def approvals(self, workspace: str, after: str, until: str, limit: int) -> AuditPage:
+        return AuditPage(0, [(each, "It is odd.") for each in self._ids if after < each <= until][:limit])
+
+    async def entries(self, *wanted: object) -> Sequence[Entry]:
+        return []
+
+    async def statements(self, *wanted: object) -> Sequence[Entry]:
+        return []
+
+
+def sealed(*events: Event) -> list[Entry]:
+    entries: list[Entry] = []
+    for each in events:
+        last = Head("default", *(entries[-1].seq, entries[-1].link, START)) if entries else Head("default")
+        entries.append(make_entry(each, last, START, b"salt"))
+    return entries
+
+
+def row_check(reader: PageReader, *events: Event) -> RowCheck:
+    tables = ExpectedTables()
+    for entry in sealed(*events):
+        tables.apply(entry)
+
+    async def read_up_to(seq: int) -> int:
+        return len(events)
+
+    return RowCheck(reader, "default", tables, ErasureTracker(), read_up_to)  # type: ignore[arg-type]
+
+
+async def row_violations(table: str, reader: PageReader, *events: Event) -> list[Violation]:
+    return [violation async for violation in row_check(reader, *events).tables(table)]
+
+
+STATEMENTS: list[tuple[str, str, str, str, dict[str, object]]] = [
+    ("users", "user", "bob", "user_removed", {"user": "bob"}),
+    ("keys", "key", "k1", "key_revoked", {"key": "k1"}),
+    ("policies", "policy", "1", "policy_changed", {"version": 1, "policy": "x"}),
+    ("grants", "grant", "g1", "grant_revoked", {"grant": "g1"}),
+    ("agents", "agent", "office", "agent_changed", {"agent": "office", "version": 1}),
+    ("freezes", "freeze", "f1", "unfrozen", {"freeze": "f1"}),
+    ("pins", "pin", "pay", "tool_pinned", {"tool": "pay", "spec": "x", "agent": "office"}),
+]
+
+
+@pytest.mark.parametrize(("table", "label", "row_id", "kind", "data"), STATEMENTS)
+async def test_a_row_that_only_the_ledger_or_only_its_table_knows_is_told(
+    table: str, label: str, row_id: str, kind: str, data: dict[str, object]
+) -> None:
+    events = (Event("signed_in", "ada", {}), Event(kind, "ada", data))
+    gone = f"{label} {row_id}: The ledger speaks of it, but its row is gone."
+    assert await row_violations(table, PageReader(), *events) == [Violation(2, gone, table, row_id)]
+    assert await row_violations(table, PageReader(row_id), *events) == []
+    forged = f"{label} {row_id}: No entry of the ledger says who made it."
+    assert await row_violations(table, PageReader(row_id)) == [Violation(0, forged, table, row_id)]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 500])
+async def test_rows_that_are_gone_are_told_once_whatever_page_they_would_be_on(
+    monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(audit, "PAGE_SIZE", size)
+    names = [str(number) for number in range(1, 13)]
+    policies = [Event("policy_changed", "ada", {"version": int(name), "policy": "x"}) for name in names]
+    people = [Event("user_removed", "ada", {"user": name}) for name in names]
+    kept = {*names} - {"1", "2", "10", "12"}
+    found = await row_violations("policies", PageReader(*kept, sort=int), *policies)
+    assert [fault.row for fault in found] == ["1", "2", "10", "12"]
+    found = await row_violations("users", PageReader(*kept), *people)
+    assert sorted(fault.row for fault in found) == ["1", "10", "12", "2"]
+
+
+async def test_a_version_that_an_entry_spells_otherwise_is_told_though_it_would_be_the_last_of_a_page(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(audit, "PAGE_SIZE", 2)
+    stated = [Event("policy_changed", "ada", {"version": version, "policy": "x"}) for version in (1, 2, "02", 3)]
+    found = await row_violations("policies", PageReader("1", "2", "3", sort=int), *stated)
+    assert [fault.row for fault in found] == ["02"]
+
+
+# --- letting others have their turn
+
+
+class InstantStore:
+    """A store that answers at once, one entry at a time."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._entries = entries
+
+    async def head(self, workspace: str) -> Head:
+        last = self._entries[-1]
+        return Head(workspace, last.seq, last.link, last.at)
+
+    async def entries(self, workspace: str, after: int = 0) -> AsyncIterator[Sequence[Entry]]:
+        for entry in self._entries[after:]:
+            yield [entry]
+
+
+async def compare_approvals(ids: Sequence[str]) -> list[Violation]:
+    return [violation async for violation in row_check(PageReader(*ids)).approvals()]
+
+
+READS: dict[str, Callable[[Any, bytes], Awaitable[object]]] = {
+    "verify": lambda store, file: catch_up(store, Verifier("default")),
+    "verify a part": lambda store, file: verify_part(store, "default", 0, 20, None),
+    "export": lambda store, file: export_ledger(store),
+    "verify an export": lambda store, file: verify_files(file),
+    "compare rows": lambda store, file: compare_approvals([f"a{number}" for number in range(20)]),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+async def test_others_have_their_turn_during_a_long_read(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit, "PAGE_SIZE", 1)
+    monkeypatch.setattr(ledger_file, "BLOCK_SIZE", 100)
+    store: Any = InstantStore(sealed(*[Event("signed_in", "ada", {})] * 20))
+    file, turns = await export_ledger(store), 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(count_turns())
+    await READS[name](store, file)
+    other.cancel()
+    assert turns >= 20
 
 
 # --- in parts

@@ -267,6 +267,23 @@ def test_long_names_over_many_values_are_refused_before_they_fill_the_memory(nam
         make_card(tool="t", sentence="s", risk="low", facts=(), args=args, findings=())
 
 
+def test_the_pointers_of_a_card_have_67_108_864_characters_together() -> None:
+    name = "k" * 6_100_803  # eleven times: in "/k…", and in "/k…/0" to "/k…/9"
+    card = make_card(tool="t", sentence="s", risk="low", facts=(), args={name: [0] * 10}, findings=())
+    assert sum(len(field.pointer) for field in card.fields) == 67_108_864
+    with pytest.raises(InvalidRequest, match="too long"):
+        make_card(tool="t", sentence="s", risk="low", facts=(), args={name: [0] * 10, "": 0}, findings=())
+
+
+def test_names_that_are_too_long_together_for_a_card_are_too_long_to_be_searched() -> None:
+    args: object = [0] * 4_000
+    for _ in range(10):
+        args = {"k" * 2_000: args}
+    assert isinstance(args, dict)
+    with pytest.raises(InvalidRequest, match="too long"):
+        find_findings(args)
+
+
 def test_every_text_of_a_card_is_made_visible() -> None:
     card = make_card(
         tool="pay\u200b",
@@ -640,6 +657,25 @@ def test_odd_letters_are_named_in_the_alphabet_that_is_the_exception() -> None:
     assert "U+0430 CYRILLIC SMALL LETTER A" in finding_message("pаypal")
     assert "U+0065 LATIN SMALL LETTER E" in finding_message("привeт")
     assert "U+043F" not in finding_message("привeт")
+    assert "U+043F" not in finding_message("прeвe")  # two of five
+    assert "U+0065" not in finding_message("прee")  # a half is no exception
+
+
+@pytest.mark.parametrize("letter", "AZazÀÖØöøʯḀỿⱠⱿꜢꟿꬰꭤ")
+def test_a_latin_letter_of_any_block_in_a_word_of_others_is_found(letter: str) -> None:
+    for text in (f"{letter}ж", f"ж{letter}", f"{letter}Ж", f"ω{letter}", f"{letter}ժ"):
+        assert finding_message(text).startswith("The value mixes alphabets in one word: ")
+
+
+@pytest.mark.parametrize("letter", "ЀҁҊԯᲀᲈꙀꙮꚀꚝͰΓΕΡΤΨΪαγκνορυχωϿἀῼԱևᎠᏽⲀⳮꓐꓽⅠↈＡＺａｚ")
+def test_a_letter_of_another_alphabet_in_a_latin_word_is_found(letter: str) -> None:
+    for text in (f"{letter}W", f"W{letter}"):
+        assert finding_message(text).startswith("The value mixes alphabets in one word: ")
+
+
+@pytest.mark.parametrize("sign", "×÷")
+def test_a_sign_between_latin_letters_by_number_is_of_no_alphabet(sign: str) -> None:
+    assert finding_kinds(f"ж{sign}ж") == set()
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,6 @@ from interlock.core.call import EFFECTS, Caller, PreCheck, ToolCall, ToolSpec, p
 from interlock.core.decision import KINDS
 from interlock.core.policy.claims import (
     ANY_EFFECT,
-    STRICTNESS,
-    UNKNOWN_REQUESTER_NOTE,
     Judgement,
     call_interpretations,
     default_terms,
@@ -41,6 +39,7 @@ from tests.unit.builders import ARGS, FINANCE, pending_with_payload
 
 WINDOWS = {"chat": 10_000, "queue": 60_000, "paused": 90_000}
 DEFAULTS = Defaults(expires_in=WINDOWS)
+STRICTNESS = ("allow", "ask", "deny").index
 READS_ARE_FREE = Rule("reads are free", "allow", effects=frozenset({"read"}))
 NOBODY_DROPS = Rule("nobody drops tables", "deny", tools=("drop_*",), reason="No.")
 
@@ -145,7 +144,11 @@ def test_the_claimed_effect_does_not_count_where_the_policy_does_not_trust_it(de
 def test_a_switch_that_is_off_lifts_nothing_and_a_warning_says_where_to_set_it() -> None:
     found = judge_call((), call(switch="off"), declared_spec("pay", "destructive"))
     assert found.verdict.kind == "ask"
-    assert any("tool_approvals" in warning for warning in found.warnings)
+    assert found.warnings == (
+        "switch: off lifts nothing from here. Set tool_approvals for the agent on the server: under agents: in "
+        "interlock.yaml, or on the page Agents.",
+    )
+    assert judge_call((NOBODY_DROPS,), call("drop_users", switch="off")).warnings == ()
     assert judge_call((), call(switch="on"), declared_spec("pay", "read")).verdict.kind == "ask"
 
 
@@ -159,6 +162,22 @@ def test_an_allow_rule_for_an_agent_opens_only_for_a_key_that_is_bound_to_it() -
     )
     bound = judge_call(rules, call(agent="billing", caller=key("billing")), declared_spec("pay", "write"))
     assert (bound.verdict.kind, bound.warnings) == ("allow", ())
+
+
+def test_only_what_would_help_is_recommended() -> None:
+    rules = (Rule("billing pays", "allow", agents=("billing",)),)
+    warnings = judge_call(rules, call(agent="billing", requester="ann"), declared_spec("pay", "write")).warnings
+    assert len(warnings) == 1
+    assert warnings[0].endswith("--agent billing")
+
+
+def test_who_is_denied_where_a_bound_key_would_be_asked_about_is_told() -> None:
+    rules = (Rule("billing asks", "ask", agents=("billing",)), Rule("nobody else", "deny"))
+    denied = judge_call(rules, call(agent="billing"), declared_spec("pay", "write"))
+    assert denied.verdict.kind == "deny"
+    assert [warning.endswith("--agent billing") for warning in denied.warnings] == [True]
+    bound = judge_call(rules, call(agent="billing", caller=key("billing")), declared_spec("pay", "write"))
+    assert (bound.verdict.kind, bound.warnings) == ("ask", ())
 
 
 def test_an_allow_rule_for_a_person_or_their_team_opens_only_for_a_key_that_vouches_for_them() -> None:
@@ -220,7 +239,10 @@ EXCLUDING = Rule("four eyes", "ask", ask=Ask(exclude=frozenset({"requester"}), s
 def test_who_excludes_a_requester_that_is_not_known_needs_one_more_person(caller: Caller | None) -> None:
     terms = expect_ask((EXCLUDING,), call(requester="" if caller is None else "mallory", caller=caller))
     assert [stage.quorum for stage in terms.stages] == [2, 3]
-    assert terms.notes == (UNKNOWN_REQUESTER_NOTE,)
+    assert terms.notes == (
+        "This rule excludes the requester, and who asked is not known for certain: one more person has to approve than "
+        "the rule says. A key that is bound to a requester lifts that.",
+    )
 
 
 @pytest.mark.parametrize(
@@ -289,6 +311,14 @@ def test_a_stored_call_is_judged_by_the_same_law() -> None:
         assert judge_stored(policy, approval, b"{}", spec).kind == verdict
 
 
+def test_a_stored_call_is_judged_by_every_agent_of_its_path() -> None:
+    policy = Policy((Rule("the boss may not", "deny", agents=("boss",)),), DEFAULTS)
+    spec = ToolSpec("pay", "write")
+    for path, verdict in ((("boss", "helper"), "deny"), (("chief", "helper"), "ask")):
+        approval = pending_with_payload(spec=spec, agent="helper", agent_path=path).approval
+        assert judge_stored(policy, approval, b"{}", spec).kind == verdict
+
+
 def test_a_known_requester_has_the_teams_of_now() -> None:
     policy = Policy((Rule("finance pays", "allow", teams=frozenset({"finance"})),), DEFAULTS)
     spec = ToolSpec("pay", "write")
@@ -296,15 +326,45 @@ def test_a_known_requester_has_the_teams_of_now() -> None:
     approval = pending_with_payload(spec=spec, requester="ann", agent="key-7", caller=caller).approval
     assert judge_stored(policy, approval, b"{}", spec, ("finance",)).kind == "allow"
     assert judge_stored(policy, approval, b"{}", spec, ()).kind == "ask"
+    new = replace(caller, teams=())
+    approval = pending_with_payload(spec=spec, requester="ann", agent="key-7", caller=new).approval
+    assert judge_stored(policy, approval, b"{}", spec, ("finance",)).kind == "allow"
 
 
-def test_nobody_vouches_for_a_requester_who_was_removed() -> None:
-    policy = Policy((Rule("ann pays", "allow", users=("ann",)),), DEFAULTS)
+def test_a_stored_call_has_its_priority_and_the_other_names_of_its_requester() -> None:
+    urgent, other = Rule("r", "deny", priorities=frozenset({"high"})), Rule("r", "deny", users=("ann@example.com",))
     spec = ToolSpec("pay", "write")
+    for priority, aliases, kinds in (
+        ("high", (), ("deny", "ask")),
+        ("low", (), ("ask", "ask")),
+        ("low", ("ann@example.com",), ("ask", "deny")),
+    ):
+        approval = pending_with_payload(Ask(priority=priority), spec, requester="ann").approval
+        for rule, kind in zip((urgent, other), kinds, strict=True):
+            verdict = judge_stored(Policy((rule,), DEFAULTS), approval, b"{}", spec, aliases=aliases)
+            assert verdict.kind == kind
+
+
+@pytest.mark.parametrize(
+    "whom", [{"users": ("ann",)}, {"users": ("?*",)}, {"teams": frozenset({"finance"})}], ids=["her", "any", "team"]
+)
+def test_nobody_vouches_for_a_requester_who_was_removed(whom: dict[str, Any]) -> None:
+    policy = Policy((Rule("they pay", "allow", **whom),), DEFAULTS)
+    spec = ToolSpec("pay", "write")
+    caller = key(requester="ann", teams=("finance",), requester_is_proven=True)
+    approval = pending_with_payload(spec=spec, requester="ann", agent="key-7", caller=caller).approval
+    assert judge_stored(policy, approval, b"{}", spec, ("finance",)).kind == "allow"
+    assert judge_stored(policy, approval, b"{}", spec, ("finance",), removed=True).kind == "ask"
+
+
+def test_a_rule_that_excludes_a_requester_who_was_removed_needs_one_more_person() -> None:
+    policy, spec = Policy((EXCLUDING,), DEFAULTS), ToolSpec("pay", "write")
     caller = key(requester="ann", requester_is_proven=True)
     approval = pending_with_payload(spec=spec, requester="ann", agent="key-7", caller=caller).approval
-    assert judge_stored(policy, approval, b"{}", spec).kind == "allow"
-    assert judge_stored(policy, approval, b"{}", spec, removed=True).kind == "ask"
+    for removed, quorums in ((False, [1, 2]), (True, [2, 3])):
+        verdict = judge_stored(policy, approval, b"{}", spec, removed=removed)
+        assert isinstance(verdict, Ask)
+        assert [stage.quorum for stage in verdict.stages] == quorums
 
 
 def test_a_replayed_call_is_known_only_to_its_owner() -> None:
@@ -530,7 +590,7 @@ def _may_trust_declared(policy: Policy, calls: list[ToolCall]) -> bool:
 
 
 def assert_no_looser(verdict: Verdict, bare: Verdict) -> None:
-    assert STRICTNESS[verdict.kind] >= STRICTNESS[bare.kind]
+    assert STRICTNESS(verdict.kind) >= STRICTNESS(bare.kind)
     if not isinstance(verdict, Ask) or not isinstance(bare, Ask):
         return
     for stage in bare.stages:

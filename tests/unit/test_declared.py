@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from interlock.core.call import RedactedArgs, ToolSpec, redact
 from interlock.core.canonical import canonical
 from interlock.core.card import escape_invisible
-from interlock.core.declared import AgentText, call_findings, call_sentence, card_texts, shown_schema, stored_preview
+from interlock.core.declared import (
+    AgentText,
+    call_findings,
+    call_sentence,
+    card_texts,
+    declared_effect_hint,
+    shown_schema,
+    stored_preview,
+)
 from interlock.core.ledger.event import Payload
 
 SQL = ToolSpec("run_sql", "write", describe=AgentText("Look at the weather"), declared=True)
@@ -127,6 +135,13 @@ def test_what_the_agent_says_of_its_call_is_kept_as_its_words() -> None:
     )
 
 
+def test_an_agent_may_say_only_what_it_does_or_only_what_comes_of_it() -> None:
+    silent = ToolSpec("run_sql", "write", declared=True)
+    described = card_texts(SQL, stored_payload(SQL, DROP), redact_args(DROP))
+    shown = card_texts(silent, stored_payload(silent, DROP, "Sunny."), redact_args(DROP))
+    assert (described[2:], shown[2:]) == (("Look at the weather", ""), ("", "Sunny."))
+
+
 def test_the_words_of_one_call_stay_the_agents_where_the_definition_is_known() -> None:
     known = ToolSpec("run_sql", "write", describe=AgentText("Look at the weather"))
     words = card_texts(ToolSpec("run_sql", "write"), stored_payload(known, DROP, "Sunny."), redact_args(DROP))
@@ -186,6 +201,9 @@ def test_many_hidden_arguments_are_counted_and_long_names_cut() -> None:
     (finding,) = call_findings(spec, shown.value, shown.secrets)
     assert finding.message.startswith("The agent hides 12 arguments from you: a0, ")
     assert finding.message.endswith("a9, 2 more.")
+    shown = redact_args({f"a{number}": 1 for number in range(10)}, spec)
+    (finding,) = call_findings(spec, shown.value, shown.secrets)
+    assert finding.message == "The agent hides 10 arguments from you: a0, a1, a2, a3, a4, a5, a6, a7, a8, a9."
     one = ToolSpec("login", secret=("z" * 100,), declared=True)
     shown = redact_args({"z" * 100: 1}, one)
     (finding,) = call_findings(one, shown.value, shown.secrets)
@@ -228,6 +246,89 @@ def test_what_only_the_agent_says_about_the_looks_of_its_schema_is_left_out() ->
     }
 
 
+@pytest.mark.parametrize(
+    ("keyword", "value"),
+    [
+        ("type", "object"),
+        ("enum", [1, {"title": "One"}]),
+        ("const", {"title": "One"}),
+        ("multipleOf", 2),
+        ("minimum", 1),
+        ("maximum", 1),
+        ("exclusiveMinimum", 1),
+        ("exclusiveMaximum", 1),
+        ("minLength", 1),
+        ("maxLength", 1),
+        ("pattern", "^a"),
+        ("minItems", 1),
+        ("maxItems", 1),
+        ("uniqueItems", True),
+        ("minContains", 1),
+        ("maxContains", 1),
+        ("minProperties", 1),
+        ("maxProperties", 1),
+        ("required", ["title"]),
+        ("dependentRequired", {"title": ["description"]}),
+        ("$schema", "https://json-schema.org/draft/2020-12/schema"),
+        ("$id", "https://example.com/a"),
+        ("$ref", "#/$defs/title"),
+        ("$anchor", "title"),
+        ("$dynamicRef", "#title"),
+        ("$dynamicAnchor", "title"),
+    ],
+)
+def test_what_an_agents_schema_says_about_values_is_shown_whole(keyword: str, value: object) -> None:
+    said = {keyword: value, "title": "Safe"}
+    assert shown_schema(ToolSpec("t", schema=said, declared=True)) == {keyword: value}
+
+
+@pytest.mark.parametrize(
+    "keyword",
+    [
+        *("items", "additionalItems", "additionalProperties", "unevaluatedItems", "unevaluatedProperties"),
+        *("contains", "propertyNames", "not", "if", "then", "else"),
+    ],
+)
+def test_a_schema_inside_an_agents_schema_is_shown_by_its_values_too(keyword: str) -> None:
+    said = {keyword: {"title": "Safe", "minimum": 1}}
+    assert shown_schema(ToolSpec("t", schema=said, declared=True)) == {keyword: {"minimum": 1}}
+
+
+@pytest.mark.parametrize("keyword", ["allOf", "anyOf", "oneOf", "prefixItems", "items"])
+def test_of_several_schemas_in_a_row_each_is_shown_by_its_values(keyword: str) -> None:
+    said = {keyword: [{"title": "Safe", "minimum": 1}, False]}
+    assert shown_schema(ToolSpec("t", schema=said, declared=True)) == {keyword: [{"minimum": 1}, False]}
+
+
+@pytest.mark.parametrize("keyword", ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"])
+def test_of_several_schemas_with_names_each_is_shown_by_its_values(keyword: str) -> None:
+    said = {keyword: {"title": {"title": "Safe", "minimum": 1}, "examples": False}}
+    shown = {keyword: {"title": {"minimum": 1}, "examples": False}}
+    assert shown_schema(ToolSpec("t", schema=said, declared=True)) == shown
+
+
 def test_a_registered_schema_is_shown_as_it_is() -> None:
     assert shown_schema(ToolSpec("t", schema=SCHEMA)) == SCHEMA
     assert shown_schema(ToolSpec("t", declared=True)) is None
+
+
+# The effect
+
+
+@pytest.mark.parametrize(
+    ("spec", "effect", "said"),
+    [
+        (ToolSpec("look", "read", declared=True), "", True),
+        (ToolSpec("look", "write", declared=True), "", False),  # the same rules as without an effect
+        (ToolSpec("look", "read", declared=True), "read", False),  # believed
+        (ToolSpec("look", declared=True), "", False),
+        (ToolSpec("look", "read"), "", False),
+    ],
+)
+def test_what_to_do_is_said_where_rules_would_believe_another_effect(spec: ToolSpec, effect: str, said: bool) -> None:
+    rules = {"": ["rest"], "write": ["rest"], "read": ["reads", "rest"]}
+    hint = (
+        " That look is a read is only declared by its agent. An admin can pin it: interlock tools pin look "
+        "--effect EFFECT"
+    )
+    assert declared_effect_hint(spec, effect, lambda effect: rules[effect]) == (hint if said else "")

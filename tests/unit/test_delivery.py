@@ -78,6 +78,12 @@ def test_every_try_to_say_the_same_has_the_same_id() -> None:  # R24
     assert again.message_id == apply_changes(delivery, reminded=1).message_id != delivery.message_id
 
 
+def test_each_reminder_counts_once() -> None:
+    delivery = apply_changes(sent_delivery(), reminded=1)
+    assert delivery.reminders == (1, 0)
+    assert apply_changes(delivery, reminded=2).reminders == (2, 0)
+
+
 @pytest.mark.parametrize(
     ("escalation_step", "changes"),
     [(0, {"reminded": 1}), (0, {"args_sha256": "f" * 64}), (1, {"escalated": 1})],
@@ -268,6 +274,21 @@ def test_a_reopened_delivery_resets_its_attempts() -> None:
         due_at=LATER + 1,
     )
     assert apply_changes(sent_delivery(status="dropped")).reminders.due == 1
+
+
+def test_a_wake_up_for_another_decision_starts_anew() -> None:
+    rejected = approval_in_status("rejected")
+    decided = deliveries.new_delivery(ROOM, "d1", rejected, "woken", NOW, NOW)
+    dropped = apply_changes(deliveries.mark_failed(decided, "down", NOW))
+    assert (dropped.status, dropped.attempts, dropped.error) == ("dropped", 1, "down")
+    again = apply_changes(dropped, status="approved")
+    assert [each.desired_state.split("/")[0] for each in (decided, dropped, again)] == [
+        "rejected",
+        "pending",
+        "approved",
+    ]
+    assert (again.status, again.due_at, again.pending_since) == ("due", LATER, LATER)
+    assert (again.attempts, again.error) == (0, "")
 
 
 # How many at once

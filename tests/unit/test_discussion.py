@@ -155,6 +155,9 @@ def test_the_requester_reviewers_and_admins_comment(reviewer: Reviewer, may: boo
     assert may is (change.error is None)
     if not may:
         assert is_refused(change, approval, "comment")
+        assert change.error is not None
+        message = "Only the requester, reviewers and admins can comment."
+        assert (change.error.message, change.error.ids) == (message, {"approval_id": approval.id})
 
 
 # R22, R55
@@ -202,11 +205,15 @@ def test_questions_are_replied_to_in_any_order() -> None:
 # R55
 def test_a_reply_needs_a_question_that_is_open_on_a_call_that_waits() -> None:
     for number in (0, 2, -1):
-        with pytest.raises(NotFound, match="no question with this number"):
+        with pytest.raises(NotFound) as missing:
             reply(asked_approval(), number, "So.", "agent", at())
+        assert missing.value.message == "There is no question with this number."
+        assert missing.value.ids == {"approval_id": pending().id}
     once = reply(asked_approval(), 1, "So.", "agent", at()).state
-    with pytest.raises(Conflict, match="answered already"):
+    with pytest.raises(Conflict) as again:
         reply(once, 1, "No, so.", "agent", at())
+    assert again.value.message == "This question has been answered already."
+    assert again.value.ids == {"approval_id": once.id}
     with pytest.raises(AlreadyDecided):
         reply(replace(asked_approval(), status="rejected"), 1, "So.", "agent", at())
     assert reply(asked_approval(), 1, "So.", "agent", at(DEADLINE - 1)).error is None

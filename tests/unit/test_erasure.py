@@ -105,8 +105,8 @@ def test_ranges_hold_the_same_numbers_sorted_and_merged(numbers: list[int]) -> N
 
 
 def test_what_was_erased_adds_up_and_names_what_is_open_once() -> None:
-    one, two = ErasureResult(1, 2, (("a", "pending"),)), ErasureResult(3, 4, (("a", "pending"), ("b", "running")))
-    assert one + two == ErasureResult(4, 6, (("a", "pending"), ("b", "running")))
+    one, two = ErasureResult(1, 2, (("a", "pending"),), 5), ErasureResult(3, 4, (("a", "pending"), ("b", "running")), 6)
+    assert one + two == ErasureResult(4, 6, (("a", "pending"), ("b", "running")), 11)
 
 
 def erased_entry(*ranges: tuple[int, int], seq: int = 100, actor: str = "ann") -> Entry:

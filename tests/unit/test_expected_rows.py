@@ -366,12 +366,43 @@ def test_a_row_that_says_otherwise_differs_in_that_field(
     assert name in differing_fields(history.entries, forged(history))
 
 
+def forge_words(history: ApprovalHistory) -> Stored:
+    assert history.row.decision is not None
+    return replace_approval(history, decision=history.row.decision._replace(via="x", reason="x", comment="x"))
+
+
+def forge_result(history: ApprovalHistory) -> Stored:
+    return replace_payload(history, result=b'"forged"')
+
+
+WORDS = {"decision.via", "decision.reason", "decision.comment"}
+
+
+@pytest.mark.parametrize(
+    ("live", "forge", "names"),
+    [
+        (edited_history, lambda history: replace_approval(history, args_sha256="f" * 64), {"args_sha256"}),
+        (edited_history, lambda history: replace_payload(history, preview="x"), {"preview"}),
+        *((live, forge_result, {"result"}) for live in (responded_history, resolved_as_done, resolved_as_failed)),
+        *((live, forge_words, WORDS) for live in (rejected_history, cancelled_history, full_history)),
+        *((live, forge_words, WORDS) for live in (responded_history, expired_history, approved_by_silence)),
+        *((live, forge_words, WORDS) for live in (allowed_history, granted_history)),
+    ],
+)
+def test_what_a_row_says_otherwise_after_other_histories_is_found(
+    live: Callable[[ApprovalHistory], ApprovalHistory], forge: Callable[[ApprovalHistory], Stored], names: set[str]
+) -> None:
+    history = live(ApprovalHistory())
+    assert differing_fields(history.entries, forge(history)) == names
+
+
 def test_a_version_stays_through_an_edit_and_none_is_added_to_a_row_without_one() -> None:  # R45
     history = proposed(ApprovalHistory(), preview="5", preview_version="v1")
     edit = prepare_edit(history.row, {"amount": 6, "to": "ann"}, TWO_STAGES)
-    seen = Acknowledgement(history.row.args_sha256)
+    seen = Acknowledgement(history.row.args_sha256, ("/to: odd",))
     history.apply(decide(history.row, Edit({"amount": 6, "to": "ann"}, seen), ALICE, at(), edit))
-    assert history.stored.payload.preview_version == "v1"
+    assert "edited" in [entry.kind for entry in history.entries]
+    assert (history.stored.payload.preview, history.stored.payload.preview_version) == (None, "v1")
     assert differences(history.entries, history.stored) == []
     assert differing_fields(history.entries, replace_payload(history, preview_version="v2")) == {"preview_version"}
     bare = proposed(ApprovalHistory())
@@ -440,6 +471,20 @@ def test_a_difference_names_fields_and_hides_texts() -> None:
     assert str(RowDifference("binding", 1)) == "Its row is bound to other arguments than the ledger says."
 
 
+HIDDEN = {
+    *("binding", "subject", "terms", "args_sha256", "alarms", "misfits", "sentence", "agent_says", "preview"),
+    *("preview_version", "result", "error", "decision.reason", "decision.comment"),
+}
+
+
+def test_words_results_and_digests_are_named_where_they_differ_but_never_shown() -> None:
+    history = full_history(ApprovalHistory())
+    found = [each for _, forge in ROWS for each in differences(history.entries, forge(history))]
+    shown = {each.field for each in found if (each.actual, each.expected) != (None, None)}
+    assert {each.field for each in found} - shown == HIDDEN
+    assert str(RowDifference("result", 1)) == "result in its row is not what the ledger says."
+
+
 def test_a_change_without_an_event_kind_is_stated_in_the_entry() -> None:
     history = proposed(ApprovalHistory(), ONE_APPROVER)
     moved = replace(
@@ -454,6 +499,58 @@ def test_a_change_without_an_event_kind_is_stated_in_the_entry() -> None:
     assert differing_fields(history.entries, replace_approval(history, expires_at=1)) == {"expires_at"}
     bare = [history.entries[0], history.entries[1]._replace(salt=None, content=None)]
     assert differences(bare, replace_approval(history, expires_at=1)) == [], "nobody knows it any more"
+
+
+DECISION = {f"decision.{name}" for name in ("kind", "by", "at", "via", "reason", "comment")}
+CREATION = {"subject", "terms", "args_sha256", "expires_at", "alarms", "misfits"}
+OWN_FIELDS: dict[str, set[str]] = {
+    "proposed": CREATION,
+    "allowed": CREATION | DECISION | {"start_by", "grant_id"},
+    "voted": {"votes", "votes.seats"},
+    "approved": {"votes", "votes.seats", "start_by"} | DECISION,
+    "edited": {"terms", "args_sha256", "alarms", "misfits", "votes", "votes.seats", "editors"},
+    "rejected": DECISION | {"release_at"},
+    "undone": DECISION | {"release_at"},
+    "responded": DECISION,
+    "expired": DECISION,
+    "cancelled": DECISION,
+    "claimed": {"claimed_by"},
+    "released": {"claimed_by"},
+    "asked": {"asked"},
+    "replied": {"replied"},
+    "reminded": {"reminded"},
+    "escalated": {"escalated"},
+    "started": {"fence"},
+    "succeeded": {"fence"},
+    "failed": {"fence"},
+    "lost": {"fence"},
+    "deferred": {"expires_at", "start_by", "deferred", "deferred_until"},
+    "thawed": set(),  # a kind of a later version
+}
+
+
+@pytest.mark.parametrize("kind", OWN_FIELDS)
+def test_an_entry_states_all_that_changed_but_what_its_kind_is_about(kind: str) -> None:
+    old = proposed(ApprovalHistory()).row
+    new = replace(
+        replace_fields(old, expires_at=1, release_at=2, start_by=3, deferred=4, deferred_until=5, reminded=6),
+        subject=old.subject._replace(nonce="x"),
+        terms=ONE_APPROVER,
+        args_sha256="x",
+        votes=(voting.Vote("x", "x", 0, "", NOW, "web"),),
+        editors=("x",),
+        delegations=(voting.Delegation("x", frozenset(), "reviewer", People()),),
+        decision=OTHER_VALUES,
+        grant_id="x",
+        erasure=ErasureRecord(NOW, "x"),
+    )
+    new = replace_fields(new, alarms=("x",), schema_errors=(Problem("", "x"),), escalated=7, fence=8, until=9)
+    new = replace_fields(new, claimed_by="x", asked=1, replied=(1,))
+    everything = set().union(*OWN_FIELDS.values()) | {"delegations", "erasure"}
+    first, *_ = add_row_digests(Change(new, (Event(kind, "ada", {}, old.id),)), old)
+    assert first.data["row"] == sorted(everything - OWN_FIELDS[kind])
+    content: Any = first.content
+    assert sorted(content["row"]) == first.data["row"]
 
 
 def test_a_rebuilt_value_without_changes_is_not_stated() -> None:

@@ -15,8 +15,8 @@ from interlock.core.grant import Grant
 from interlock.core.identity import ApiKey
 from interlock.core.ledger.chain import Entry, Head, Verifier, make_entry
 from interlock.core.ledger.event import Event
+from interlock.core.ledger.expected_rows import RowDifference
 from interlock.core.ledger.expected_tables import (
-    STATED_KIND,
     ExpectedTables,
     FreezeRow,
     KeyRow,
@@ -156,6 +156,32 @@ def test_a_row_that_says_otherwise_differs_in_those_fields(
     assert differing_fields(expected_tables(*chain(*ALL)), table, row_id, replace_row(row, **changes)) == names
 
 
+@pytest.mark.parametrize(
+    ("table", "changes", "found"),
+    [
+        ("users", {"role": "admin", "email": "x"}, {("role", 1, "admin", "reviewer"), ("email", 1, None, None)}),
+        ("keys", {"role": "admin", "name": "x"}, {("role", 2, "admin", "agent"), ("name", 2, None, None)}),
+        (
+            "policies",
+            {"sha256": "x", "body": "x", "reason": "x", "author": "x"},
+            {("sha256", 3, None, None), ("body", 3, None, None), ("reason", 3, None, None), ("author", 3, "x", "ada")},
+        ),
+        (
+            "grants",
+            {"when": "x", "reason": "x", "uses": 3},
+            {("when", 4, None, None), ("reason", 4, None, None), ("scope", 4, None, None), ("uses", 4, 3, 0)},
+        ),
+        ("agents", {"body": "x", "version": 2}, {("body", 5, None, None), ("version", 5, 2, 1)}),
+        ("freezes", {"reason": "x", "by": "x"}, {("reason", 6, None, None), ("by", 6, "x", "ada")}),
+    ],
+)
+def test_words_and_digests_are_named_where_they_differ_but_never_shown(
+    table: str, changes: dict[str, Any], found: set[tuple[str, int, object, object]]
+) -> None:
+    row_id, row = ROWS[table]
+    assert {*expected_tables(*chain(*ALL)).differences(table, row_id, replace_row(row, **changes))} == found
+
+
 def test_a_pin_that_was_taken_back_is_not_there_until_it_is_made_again() -> None:
     pinned, over, again = (
         expected_tables(*chain(PINNED)),
@@ -213,7 +239,8 @@ def test_a_policy_of_the_configuration_from_before_may_have_either_source() -> N
 
 
 def test_a_row_that_no_entry_speaks_of_differs_in_its_id() -> None:
-    assert differing_fields(expected_tables(), "users", "bob", BOB) == {"id"}
+    assert list(expected_tables().differences("users", "bob", BOB)) == [RowDifference("id", 0)]
+    assert list(expected_tables(*chain(PINNED, UNPINNED)).differences("pins", "pay", PIN)) == [RowDifference("id", 2)]
     assert expected_tables().last("users", "bob") == 0
     assert expected_tables(*chain(*ALL)).last("users", "bob") == 1
 
@@ -287,6 +314,14 @@ def test_a_person_who_is_away_or_was_removed_is_said_to_be() -> None:
     }
 
 
+def test_a_person_is_stated_in_the_words_that_earlier_and_later_versions_read() -> None:
+    data = {"user": "eve", "role": "admin", "away_until": AT + 5}
+    content = {"teams": [], "away_to": {"users": ["bob"], "teams": []}}
+    assert user_changed_event(AWAY, "ada") == event("user_changed", data, content)
+    removed = {**data, "removed": True, "removed_at": 7}
+    assert user_changed_event(replace_row(AWAY, removed_at=7), "ada") == event("user_changed", removed, content)
+
+
 def test_an_entry_of_another_kind_says_nothing() -> None:
     assert list(expected_tables(*chain(event("signed_in", {"via": "link"}))).ids("users")) == []
 
@@ -319,7 +354,7 @@ def test_what_was_stated_is_compared_and_replaces_what_was_said_before() -> None
         == set()
     ), "that was erased"
     assert json.loads(entries[1].data)["keys"]["k1"]["role"] == "agent"
-    assert entries[1].kind == STATED_KIND
+    assert entries[1].kind == "stated"
 
 
 def verify_entries(*entries: Entry) -> ExpectedTables:

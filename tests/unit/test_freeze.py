@@ -107,6 +107,10 @@ def test_a_target_has_the_agents_of_the_path_or_the_one_that_calls() -> None:
     assert approval_target(stored_one) == FreezeTarget(
         "default", ("helper", "biller"), "", "pay", frozenset({"key0", "key1"})
     )
+    first = replace(caller, root="")  # its key is no rotation of another
+    assert call_target(call(caller=first)).earlier_keys == frozenset()
+    assert approval_target(pending_with_payload(caller=first).approval).earlier_keys == frozenset({"key1"})
+    assert approval_target(pending_with_payload(caller=first).approval).keys == frozenset({"key1"})
     for name in ("key0", "key1", "key2"):  # the first of its chain, the one that proposed it, the one that starts it
         assert covers(freeze("key", name), approval_target(stored_one, "key2"))
     assert not covers(freeze("key", "key3"), approval_target(stored_one, "key2"))
@@ -136,21 +140,31 @@ def test_a_freeze_is_made_once_for_a_scope_and_released_once() -> None:
     assert settle(ended.state, at(NOW + 9)).settled_at == NOW + 9
 
 
+NAME_WANTED = "Give the name of the agent, key or tool; a freeze of the workspace has none."
+NAME_UNFIT = "A name is up to 200 characters that can be seen."
+REASON_WANTED = "Give a reason of up to 500 characters; everybody affected sees it."
+
+
 @pytest.mark.parametrize(
-    "draft",
+    ("draft", "said"),
     [
-        freeze("galaxy"),
-        freeze("workspace", "x"),
-        freeze("agent", " "),
-        freeze("tool", "x" * 201),
-        freeze("tool", "a\nb"),
-        freeze(reason=" "),
-        freeze(reason="x" * 10_001),
+        (freeze("galaxy"), "The scope of a freeze is one of workspace, agent, key, tool."),
+        (freeze("workspace", "x"), NAME_WANTED),
+        (freeze("agent", " "), NAME_WANTED),
+        (freeze("tool", "x" * 201), NAME_UNFIT),
+        (freeze("tool", "a\nb"), NAME_UNFIT),
+        (freeze(reason=" "), REASON_WANTED),
+        (freeze(reason="x" * 501), REASON_WANTED),
     ],
 )
-def test_a_freeze_that_makes_no_sense_is_refused(draft: Freeze) -> None:
-    with pytest.raises(InvalidRequest):
+def test_a_freeze_that_makes_no_sense_is_refused(draft: Freeze, said: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
         make(draft, [], at())
+    assert refused.value.message == said
+
+
+def test_a_freeze_may_have_a_long_name_and_reason() -> None:
+    assert make(freeze("tool", "x" * 200, reason="x" * 500), [], at()).events
 
 
 def test_who_is_stopped_is_told_by_whom_and_why() -> None:
@@ -314,6 +328,10 @@ def test_a_call_of_no_agent_is_covered_by_no_agents_freeze() -> None:
     alone = PROPOSED._replace(actor=agent_actor(call(agent="")))
     for name in ("bot", "agent"):
         assert violations(alone, APPROVED, freeze_event("agent", name), STARTED) == []
+    begun_nowhere = violations(STARTED)
+    assert begun_nowhere[0] == "nothing became running: that is not a legal transition."
+    for name in ("", "bot"):
+        assert violations(freeze_event("agent", name), STARTED) == begun_nowhere
     named = PROPOSED._replace(actor=agent_actor(call(agent="agent")))
     assert violations(named, APPROVED, freeze_event("agent", "agent"), STARTED) == ["Started while it was frozen."]
 

@@ -1,5 +1,6 @@
 """Identity: names that cannot be confused, roles that never grow, and links to accounts of channels."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -62,6 +63,7 @@ def test_no_two_sets_of_agents_own_the_same_calls() -> None:
     one = Principal("default", "k", "agent", agents=("a|b",), credential="ilk_1")
     assert one.owners == {"agent:a\\|b", "key:ilk_1"}
     assert agents_owner("b", "a") == "agent:a|b"
+    assert agents_owner("a\\", "b|") == r"agent:a\\|b\|"
 
 
 def test_a_key_acts_for_one_person_or_for_what_its_binding_says() -> None:
@@ -134,8 +136,12 @@ def test_nobody_is_called_as_a_requester_can_be_said() -> None:
 def test_a_sign_in_is_recent_for_five_minutes_and_keys_have_none() -> None:
     bob = Principal("default", "bob", "admin", via="web", signed_in_at=1_000)
     check_recent_sign_in(bob, 1_000 + RECENT_SIGN_IN)
-    with pytest.raises(RecentSignInRequired, match="Sign in again"):
+    with pytest.raises(RecentSignInRequired) as refused:
         check_recent_sign_in(bob, 1_001 + RECENT_SIGN_IN)
+    assert refused.value.message == (
+        "This needs a sign-in of the last 5 minutes. Sign in again with your password, by a link or through your "
+        "provider, then repeat it."
+    )
     check_recent_sign_in(Principal("default", "bob", "admin"), 10**15)
 
 
@@ -166,6 +172,24 @@ def test_what_could_be_taken_for_something_else_is_no_name(name: str) -> None:  
     with pytest.raises(InvalidRequest):
         check_name(name)
     assert not is_name(name)
+
+
+@pytest.mark.parametrize(
+    ("check", "given", "said"),
+    [
+        (check_name, " bob", '" bob" cannot be a name: 1 to 200 visible characters, no backslash.'),
+        (check_name, "a\u202eb", '"a\\u{202e}b" cannot be a name: 1 to 200 visible characters, no backslash.'),
+        (check_name, "policy", "'policy' is a name that Interlock uses itself. Choose another."),
+        (check_person_name, "any", "'any' is a reserved word for the requester of a key. Choose another name."),
+        (check_workspace, "Acme", '"Acme" cannot be a workspace: 1 to 63 of a-z, 0-9 and -.'),
+        (check_email, "ann", '"ann" is not an e-mail address, such as ann@example.com.'),
+        (check_role, "root", "There is no role 'root'. It is one of agent, viewer, reviewer, admin."),
+    ],
+)
+def test_a_refusal_says_what_was_given_and_what_is_wanted(check: Callable[[str], None], given: str, said: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        check(given)
+    assert refused.value.message == said
 
 
 def test_a_message_holds_little_of_what_was_given() -> None:
@@ -257,6 +281,14 @@ def test_a_link_says_who_it_was_given_to_until_it_expires() -> None:
     assert read_identity_link(KEY, "default", token, LINK_CLAIM.expires_at - 1) == LINK_CLAIM
     with pytest.raises(NotFound):
         read_identity_link(KEY, "default", token, LINK_CLAIM.expires_at)
+
+
+@pytest.mark.parametrize("external_id", ["", "U", "U1", "U12"])
+def test_a_link_needs_no_escapes_in_an_address(external_id: str) -> None:
+    claim = LINK_CLAIM._replace(external_id=external_id)
+    token = sign_identity_link(KEY, "default", claim)
+    assert re.fullmatch(r"[A-Za-z0-9_-]+\.[0-9a-f]{64}", token)
+    assert read_identity_link(KEY, "default", token, NOW) == claim
 
 
 def test_a_link_holds_for_its_key_and_workspace_alone() -> None:

@@ -70,10 +70,10 @@ def test_a_secret_inside_of_what_was_encoded_in_base64_is_hidden(
 
 @pytest.mark.parametrize(
     "spelled",
-    ["it's%20(so)!%2F%26", "it's%20(so)!/&", "it%27s+%28so%29%21%2F%26"],
-    ids=["encodeURIComponent", "encodeURI", "form"],
+    ["it's%20(so)!%2F%26", "it's%20(so)!/&", "it%27s+%28so%29%21%2F%26", "it%27s%20%28so%29%21/%26"],
+    ids=["encodeURIComponent", "encodeURI", "form", "path"],
 )
-def test_a_secret_in_an_address_as_browsers_write_it_is_hidden(spelled: str) -> None:
+def test_a_secret_in_an_address_as_browsers_and_programs_write_it_is_hidden(spelled: str) -> None:
     assert mask_text(f"?{spelled}#", *both({"key": "it's (so)!/&"}, "key")) == f"?{MASK}#"
 
 
@@ -130,6 +130,13 @@ def test_only_what_people_do_not_see_is_a_secret() -> None:
 def test_where_shown_and_stored_arguments_differ_in_shape_nothing_is_taken_for_a_secret() -> None:
     stored = Payload(b'{"a":1,"b":2}', b'{"a":{"c":3},"b":[4]}')
     assert masked_result({"x": 1}, stored) == {"x": 1}
+
+
+def test_where_a_shown_list_is_longer_or_shorter_than_the_stored_one_what_both_have_is_hidden() -> None:
+    one, two = '{"$secret":"f"}', '{"$secret":"f"},{"$secret":"g"}'
+    for stored, shown in (('"hidden-one"', two), ('"hidden-one","more"', one)):
+        row = Payload(f'{{"all":[{stored}]}}'.encode(), f'{{"all":[{shown}]}}'.encode())
+        assert masked_result(["hidden-one", "more"], row) == [MASK, "more"]
 
 
 def test_of_a_longer_secret_nothing_is_left_by_a_shorter_one_inside_it() -> None:

@@ -50,6 +50,20 @@ def test_no_status_is_left_out() -> None:
     assert [status for status, kind in kinds.items() if kind is Proceed] == ["approved"]
 
 
+@pytest.mark.parametrize("outcome", [Proceed(b"{}"), Finished("failed"), Answered("No."), Refused("No.")])
+def test_an_outcome_without_an_approval_names_none(outcome: Proceed | Finished | Answered | Refused) -> None:
+    assert (outcome.approval_id, outcome.args_sha256) == ("", "")
+
+
+def test_outcomes_are_equal_whatever_they_warn_about() -> None:
+    for outcome in (Proceed(b"{}"), Refused("No."), Waiting("id")):
+        assert outcome.warnings == ()
+        assert replace(outcome, warnings=("Look out.",), args_sha256="0" * 64) == outcome
+    for ended in (Finished("failed"), Answered("No.")):
+        assert replace(ended, args_sha256="0" * 64) == ended
+    assert Waiting("id", questions=(1,)) != Waiting("id")
+
+
 def test_what_is_erased_is_none() -> None:
     assert approval_outcome(approval_in_status("succeeded"), Payload(), NOW) == Finished("succeeded", None, "", "id")
     assert approval_outcome(approval_in_status("responded"), Payload(), NOW) == Answered(None, "id")

@@ -26,6 +26,7 @@ from interlock.core.pins import (
 )
 from interlock.core.policy.claims import judge
 from interlock.core.policy.policy import Allow, Ask, Defaults, Deny, People, Policy, Rule, Stage
+from interlock.storage.engine.read_counts import MAX_NAMES, ReadCounter
 from tests.unit.builders import NOW, at, pending, store_row
 
 SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}}}
@@ -95,8 +96,9 @@ def test_a_pin_holds_the_definition_and_nothing_of_one_call() -> None:
 
 
 def test_a_pin_needs_an_effect() -> None:
-    with pytest.raises(InvalidRequest, match="read, write or destructive"):
+    with pytest.raises(InvalidRequest) as refused:
         make_pinned_spec(declared_spec())
+    assert refused.value.message == "Nobody said what send does. Give its effect: read, write or destructive."
     assert make_pinned_spec(declared_spec(), "destructive").effect == "destructive"
     assert make_pinned_spec(declared_spec("read"), "write").effect == "write"
 
@@ -116,8 +118,11 @@ def test_one_tool_has_one_pin_whatever_the_case_of_its_name() -> None:
     pins = Pins((pin("Bash"),))
     check_pin_name(pins, "Bash")
     check_pin_name(pins, "zsh")
-    with pytest.raises(Conflict, match="Bash is pinned"):
+    with pytest.raises(Conflict) as refused:
         check_pin_name(pins, "bash")
+    assert refused.value.message == (
+        "Bash is pinned, and names that differ in case alone are one tool. Unpin it first."
+    )
 
 
 def test_tools_that_a_rule_or_a_switch_names_are_pinned_one_by_one() -> None:
@@ -199,14 +204,32 @@ def test_a_name_that_looks_like_a_pinned_one_is_not_pinned_beside_it() -> None:
     pins = Pins((pin("send"),))
     for name in ("send", "sand"):
         check_pin_name(pins, name)
-    with pytest.raises(Conflict, match=r"s\\u\{435\}nd looks like send, which is pinned: .* unpin it first") as refused:
+    with pytest.raises(Conflict) as refused:
         check_pin_name(pins, "s\u0435nd")
+    assert refused.value.message == (
+        r"s\u{435}nd looks like send, which is pinned: it is not pinned. If that is the wrong one, unpin it first."
+    )
     assert refused.value.ids == {"tool": "s\u0435nd"}
-    assert "unpin" not in lookalike_error("s\u0435nd", "send", "registered").message
+    assert lookalike_error("s\u0435nd", "send", "registered").message == (
+        r"s\u{435}nd looks like send, which is registered: it is not pinned."
+    )
 
 
 def test_a_workspace_has_room_for_so_many_pins() -> None:
     full = Pins(tuple(Pin(f"tool {number}", b"{}", "", "ada", 0) for number in range(MAX_PINS - 1)))
     check_pin_limit(full, 1)
-    with pytest.raises(Conflict, match="10,000 pins; 9,999 are there, and 2 more"):
+    with pytest.raises(Conflict) as refused:
         check_pin_limit(full, 2)
+    assert refused.value.message == (
+        "A workspace has at most 10,000 pins; 9,999 are there, and 2 more were wanted. Nothing was pinned. Unpin tools "
+        "that nobody calls any more: interlock tools unpin TOOL"
+    )
+
+
+def test_reads_of_too_many_tools_are_counted_under_one_name() -> None:
+    counter = ReadCounter(lambda: NOW)
+    for number in range(MAX_NAMES + 2):
+        counter.count("default", f"tool {number}")
+    reads = {tool: count for (_, tool, _), count in counter.drain().reads.items()}
+    assert len(reads) == MAX_NAMES + 1
+    assert reads["(other)"] == 2  # as it is in databases already

@@ -223,6 +223,12 @@ def test_the_gravest_changes_are_kept_then_the_newest() -> None:
 
 
 # R52
+def test_a_hundred_changes_are_kept_and_all_are_counted() -> None:
+    report = rehearse(map(recorded_call, range(1, 131)), policy_with_verdict("ask"), policy_with_verdict("deny"))
+    assert (len(report.changed), report.changed_verdicts) == (100, 130)
+
+
+# R52
 @given(st.lists(st.integers(1, 50), max_size=40), st.integers(1, 7), st.integers(0, 5))
 def test_pages_make_no_difference(numbers: list[int], size: int, keep: int) -> None:
     old, new = Policy((rule("a", "ask", when=amount_above(10)),)), Policy((rule("b", "deny", when=amount_above(20)),))

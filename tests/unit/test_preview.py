@@ -23,12 +23,25 @@ def found_in(**kinds: list[ToolItem]) -> FindDigest:
 def test_a_preview_reads_as_its_text() -> None:  # R45
     assert str(Preview("3 rows")) == "3 rows"
     assert Preview("3 rows").version == ""
+    assert Preview("3 rows", "x" * MAX_VERSION).version == "x" * MAX_VERSION
 
 
-@pytest.mark.parametrize("version", ["x" * (MAX_VERSION + 1), "a\0b", "\ud800", 7, None])
-def test_a_call_whose_version_cannot_be_stored_is_refused(version: object) -> None:  # R45
-    with pytest.raises(CallWouldFail):
+TOO_LONG = (
+    "The preview version of this call has 32,769 characters or more; at most 32,768 are stored. Propose the change for "
+    "fewer items at a time."
+)
+UNFIT = "The version that the preview of this tool gives cannot be stored."
+NO_TEXT = "The preview of this tool is wrong: its text and its version have to be texts."
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [("x" * (MAX_VERSION + 1), TOO_LONG), ("a\0b", UNFIT), ("\ud800", UNFIT), (7, NO_TEXT), (None, NO_TEXT)],
+)
+def test_a_call_whose_version_cannot_be_stored_is_refused(version: object, said: str) -> None:  # R45
+    with pytest.raises(CallWouldFail) as refused:
         Preview("3 rows", version)  # type: ignore[arg-type]  # a pack from outside
+    assert refused.value.message == said
 
 
 def test_what_a_tool_s_preview_returns_is_a_text_or_a_preview() -> None:  # R45, R64
@@ -37,13 +50,17 @@ def test_what_a_tool_s_preview_returns_is_a_text_or_a_preview() -> None:  # R45,
         Preview("3 rows", "7"),
         Preview("3"),
     ]
-    with pytest.raises(CallWouldFail, match="returned a tuple"):
+    with pytest.raises(CallWouldFail) as refused:
         to_preview(("3 rows", "version 7"))  # a forgotten Preview: the version would not be compared
+    assert refused.value.message == (
+        "The preview of this tool returned a tuple. It has to return a text, or Preview(text, version)."
+    )
 
 
 def test_a_call_whose_preview_is_no_text_is_refused() -> None:  # R45
-    with pytest.raises(CallWouldFail, match="have to be texts"):
+    with pytest.raises(CallWouldFail) as refused:
         Preview(3, "version 1")  # type: ignore[arg-type]  # a pack from outside
+    assert refused.value.message == NO_TEXT
 
 
 @pytest.mark.parametrize("count", [1_000, 12_000])  # the second would be larger than any JSON that is accepted

@@ -237,7 +237,18 @@ def test_long_arguments_of_a_call_that_would_fail_are_not_kept() -> None:
     assert event.content is not None
     assert event.content["args_sha256"] == digest(canonical(args))
     assert "args" not in event.content
+    assert event.content["sentence"] == "x" * 1_000
     assert len(str(event)) < MAX_FAILING_ARGS
+
+
+# R35, R41
+def test_arguments_of_16_kib_of_a_call_that_would_fail_are_kept() -> None:
+    args = {"to": "x" * (16_384 - len(canonical({"to": ""})))}
+    (event,) = deny_by_preview(proposal(args=args), "payments ask", "There is no account 7.").events
+    assert event.content is not None
+    assert (event.content["args"], event.data["spec"]) == (args, PAY.sha256)
+    (event,) = deny_by_preview(proposal(args={"to": args["to"] + "x"}), "payments ask", "No.").events
+    assert event.data["args_left_out"] == 16_385
 
 
 # R35, R52

@@ -60,6 +60,7 @@ from tests.unit.builders import (
 Act = Callable[[], object]
 DEADLINE = NOW + Ask().expires_in
 FINANCE_THEN_LEGAL = Ask("both", (Stage(FINANCE), Stage(LEGAL)))
+THREE_STAGES = Ask("all", (Stage(FINANCE), Stage(LEGAL), Stage(FINANCE)))
 GRANT = Grant(
     id="g1",
     workspace="default",
@@ -285,6 +286,14 @@ def test_a_decision_that_does_not_count_says_why(act: Act, words: dict[str, obje
         refusal_body(
             "forbidden",
             "Only people who may decide this call resolve its outcome: the requester, a reviewer or an admin.",
+        ),
+    ),
+    (
+        "resolving as an outsider to all stages",
+        lambda: resolve_unknown(approval_in_status("unknown", terms=THREE_STAGES), "", DAVE, None, at(), ok=True),
+        refusal_body(
+            "forbidden",
+            "Only people who may decide this call resolve its outcome: team finance or team legal.",
         ),
     ),
     (

@@ -1,15 +1,21 @@
 """Runs that can pause: the product of their states and verbs, one holder, limits on stored state, and retries."""
 
+import json
+from base64 import b64encode
 from collections.abc import Callable
 
 import pytest
 
+from interlock.core.call import MAX_NAME
 from interlock.core.errors import Conflict, Forbidden, InvalidRequest
 from interlock.core.ledger.event import Change
 from interlock.core.run import (
+    MAX_BODY,
+    MAX_LEASE,
     MAX_RUN_ID,
     MAX_STATE,
     TRANSITIONS,
+    Pause,
     Run,
     check_pause,
     close_run,
@@ -20,6 +26,7 @@ from interlock.core.run import (
     resume_run,
     retry_delay,
 )
+from interlock.runtime.durations import parse_duration
 from tests.unit.builders import NOW, at
 
 OPEN_RUN = open_run("r", "default", "helper", "mine", 60, at()).state
@@ -92,6 +99,10 @@ def test_a_run_whose_program_is_gone_belongs_to_the_next_one() -> None:
         resume_run(OPEN_RUN, "other", 60, at(NOW + 59), runner_is_dead=False)
 
 
+def test_a_lease_is_for_an_hour_at_most() -> None:
+    assert parse_duration("1h") == MAX_LEASE  # as the command line and the API say
+
+
 def test_renewing_moves_the_lease_and_leaves_no_event() -> None:
     change = renew_run(OPEN_RUN, "mine", 60, at(NOW + 5))
     assert (change.state.lease_until, change.events) == (NOW + 65, ())
@@ -148,6 +159,18 @@ def test_whatever_a_framework_calls_its_run_will_do(run_id: str) -> None:
     check_pause(run_id, bytes(MAX_STATE))
     check_pause(run_id, bytearray(b""))
     assert len(run_id) <= MAX_RUN_ID
+
+
+def test_the_largest_state_can_be_sent_with_the_longest_names() -> None:
+    text = "🧵" * MAX_RUN_ID  # of which JSON makes twelve characters each
+    body = {"agent": "🧵" * MAX_NAME, "run_id": text, "called": text, "state": b64encode(bytes(MAX_STATE)).decode()}
+    assert len(json.dumps(body)) <= MAX_BODY
+    assert len(b64encode(bytes(MAX_STATE + 48 * 1024))) > MAX_BODY  # and little more is read
+
+
+def test_a_pause_begins_with_no_attempt_and_nothing_to_wait_for() -> None:
+    pause = Pause(run_id="r", agent="helper", state=b"", paused_at=NOW, fence=1)
+    assert (pause.attempts, pause.waiting, pause.runner, pause.short_id) == (0, 0, "", "")
 
 
 def test_a_run_that_fails_is_left_alone_for_longer_each_time_and_not_for_ever() -> None:

@@ -300,6 +300,15 @@ def test_a_beginning_never_meets_a_marked_word() -> None:
     assert make_search_terms("default", ApprovalQuery(text="§t5d")).prefix == "t5d"
 
 
+def test_the_word_that_all_of_a_workspace_have_is_asked_for_only_without_another() -> None:
+    for filters in ({"tool": "pay"}, {"arguments": (("to", "ann"),)}, {"tool": "pay", "statuses": ("failed",)}):
+        (word,) = make_search_terms("default", ApprovalQuery(**filters)).words
+        assert word not in exact_words(pending_with_payload(tool="refund", args={}))
+    assert make_search_terms("default", ApprovalQuery(("failed",))).words == ()
+    (word,) = make_search_terms("default", ApprovalQuery()).words
+    assert word in exact_words(pending_with_payload(tool="refund", args={}))
+
+
 def test_what_is_typed_twice_is_asked_once() -> None:
     assert (
         make_search_terms("w", ApprovalQuery(text="pay pay pay")).words == make_search_terms("w", ApprovalQuery()).words

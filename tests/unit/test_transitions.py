@@ -19,6 +19,7 @@ from hypothesis.stateful import (
 from interlock.core import errors
 from interlock.core.approval import execute
 from interlock.core.approval.approval import (
+    APPROVED_STATUSES,
     FINAL_STATUSES,
     STATUSES,
     TRANSITIONS,
@@ -241,6 +242,13 @@ def test_every_legal_transition_is_reached_and_no_other() -> None:
 
 def test_what_is_final_has_no_way_out() -> None:
     assert {status for status in STATUSES if not TRANSITIONS[status]} == FINAL_STATUSES
+
+
+def test_what_no_call_comes_to_without_an_approval_counts_as_approved() -> None:
+    reached = {"pending"}
+    for _ in STATUSES:
+        reached |= {new for old in reached for new in TRANSITIONS[old] if new != "approved"}
+    assert {*STATUSES} - reached == APPROVED_STATUSES
 
 
 # --- random histories

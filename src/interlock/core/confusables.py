@@ -36,7 +36,7 @@ _SMALL = _parse_lookalikes(
     "l:4e28,10443 o:7cb,d20,3007"
 ) | {point: letter for point, letter in _CAPITALS.items() if 0x13A0 <= point < 0x1400}  # Cherokee folds to its capitals
 _LINES = dict.fromkeys((0x2CD, 0x2017, 0x203F), "_")  # before all else: the compatible form of U+2017 loses its line
-_DASHES = dict.fromkeys((0x2010, 0x2011, 0x2012, 0x2013, 0x2014, 0x2015, 0x2212, 0xFE58, 0xFE63, 0xFF0D), "-")
+_DASHES = dict.fromkeys((0x2010, 0x2012, 0x2013, 0x2014, 0x2015, 0x2212), "-")  # others have these as compatible forms
 # Characters without a width of their own, although their category does not say so: marks that belong to no letter,
 # fillers, variation selectors.
 _BLANK = re.compile(
@@ -115,8 +115,8 @@ def matches_pattern(name: str, pattern: str) -> bool:
 
 @lru_cache(maxsize=10_000)
 def fold_pattern(pattern: str) -> str:
-    """Fold a pattern, except its wildcards."""
-    return "".join(part if part in ("*", "?") else fold_confusables(part) for part in re.split(r"([*?])", pattern))
+    """Fold a pattern around its wildcards, which stay as they are."""
+    return "".join(map(fold_confusables, re.split(r"([*?])", pattern)))
 
 
 @lru_cache(maxsize=10_000)

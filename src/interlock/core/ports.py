@@ -210,8 +210,8 @@ class Stats:
     """Counts for monitoring; `waiting_runs` covers the 10,000 most urgent pending approvals."""
 
     by_status: Mapping[str, int]
-    allowed_reads: int = 0
-    waiting_runs: int = 0
+    allowed_reads: int
+    waiting_runs: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ def template_names(template: str) -> list[str]:
         raise ValueError("a width or format is not taken from an argument")  # which could make it huge
     if any(not field for field, _ in parts):
         raise ValueError("{} names no argument")
-    return [re.split(r"[.\[]", field, maxsplit=1)[0] for field, _ in parts]
+    return [re.split(r"[.\[]", field)[0] for field, _ in parts]
 
 
 def _argument(name: str, value: object, secrets: Set[str]) -> str:

@@ -533,12 +533,7 @@ ALREADY_VOTED = "You have approved this already. It still needs others."
 def decision_blockers(approval: Approval, reviewer: Reviewer, now: int) -> dict[str, str]:
     """The reason why each kind of decision is blocked, "" if it is not; acknowledged findings do not block."""
     acknowledgement = Acknowledgement(approval.args_sha256, approval.findings.alarms)
-    tries: tuple[Decision, ...] = (
-        Approve(acknowledgement),
-        Edit(b"{}", acknowledgement),
-        Respond("?", seen=acknowledgement),
-        Reject(seen=acknowledgement),
-    )
+    tries: tuple[Decision, ...] = (Approve(acknowledgement), Edit({}, acknowledgement), Respond(), Reject())
     return {each.kind: _blocked_reason(approval, each, reviewer, now) for each in tries}
 
 

@@ -65,7 +65,7 @@ def _decision_timers(approval: Approval) -> tuple[Timer, ...]:
     end = approval.deadlines.expires_at
     reminders, steps = _reminder_and_escalation_times(approval)
     early = [Timer(at, "remind") for at in reminders if at < end] + [Timer(at, "escalate") for at in steps if at < end]
-    return (*sorted(early, key=lambda due: (due.at, due.action)), Timer(end, "expire"))
+    return (*sorted(early), Timer(end, "expire"))
 
 
 def _first_timer_at(approval: Approval) -> int:

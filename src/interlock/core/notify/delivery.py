@@ -166,7 +166,7 @@ def update_delivery(
 
 def decision_final_at(approval: Approval, now: int) -> int:
     """The time from which a decision is final: a rejection can be undone for a while."""
-    return max(now, approval.deadlines.release_at or 0) if approval.status == "rejected" else now
+    return max(now, approval.deadlines.release_at or now) if approval.status == "rejected" else now
 
 
 def drop(delivery: Delivery) -> Delivery:

@@ -96,7 +96,7 @@ def rehearse(recorded: Iterable[RecordedCall], in_force: Policy, draft: Policy, 
 class Rehearsal:
     """A rehearsal, fed page by page, oldest first: memory grows with the rules and `keep`, not with the calls."""
 
-    def __init__(self, in_force: Policy, draft: Policy, keep: int = 100) -> None:
+    def __init__(self, in_force: Policy, draft: Policy, keep: int) -> None:
         self._in_force = in_force
         self._draft = draft
         self._keep = keep
