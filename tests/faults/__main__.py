@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -271,15 +271,13 @@ def main() -> int:
     if strangers := set(options.only) - {suite.name for suite in SUITES}:
         parser.error(f"no such suite: {', '.join(sorted(strangers))}; there are {', '.join(s.name for s in SUITES)}")
     wanted = [suite for suite in SUITES if not options.only or suite.name in options.only]
+    results = []
     with ThreadPoolExecutor(options.jobs) as pool:
-        results = list(pool.map(lambda suite: run(suite, options.scale), wanted))
-    rows = {result.suite.name: report_row(result, options.scale) for result in results}
-    print("\n".join(["", *HEAD, *rows.values()]))
-    if options.write:
-        rows = read_report_rows() | rows
-        REPORT.write_text(
-            "\n".join([*report_heading(), "", *HEAD, *(rows[s.name] for s in SUITES if s.name in rows), ""])
-        )
+        for done in as_completed([pool.submit(run, suite, options.scale) for suite in wanted]):
+            results.append(done.result())
+            if options.write:  # each at once: a run of hours that is interrupted keeps what it has found
+                write_report({results[-1].suite.name: report_row(results[-1], options.scale)})
+    print("\n".join(["", *HEAD, *(report_row(result, options.scale) for result in results)]))
     return 1 if any(result.problems for result in results) else 0
 
 
@@ -330,6 +328,11 @@ def report_row(result: Result, scale: float) -> str:
     red = "; ".join(f"{name}: {'yes' if caught else 'NO'}" for name, caught in result.caught.items()) or "none"
     when = f"{time.strftime('%Y-%m-%d', time.gmtime())} | {scale:g} | {result.seconds:,.0f}"
     return f"| {result.suite.name} | {said['database']} | {when} | {counts} | {len(said['wrong'])} | {red} |"
+
+
+def write_report(fresh: dict[str, str]) -> None:
+    rows = read_report_rows() | fresh
+    REPORT.write_text("\n".join([*report_heading(), "", *HEAD, *(rows[s.name] for s in SUITES if s.name in rows), ""]))
 
 
 def read_report_rows() -> dict[str, str]:
