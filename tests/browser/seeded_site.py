@@ -112,8 +112,7 @@ def decide(site: Site, approval_id: str, **decision: Any) -> None:
 
 def start_conversation(site: Site) -> str:
     """A conversation that has come to a card."""
-    with site.admin.stream("POST", "/api/chat", json={"message": "create an issue Fix login"}) as answer:
-        for line in answer.iter_lines():
-            if line == "event: approval_request":
-                break
+    message = 'create an issue titled "Fix login"'
+    with site.admin.stream("POST", "/api/chat", json={"message": message}) as answer:
+        assert "event: approval_request" in answer.iter_lines()
         return str(answer.headers["x-thread-id"])
