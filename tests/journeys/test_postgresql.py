@@ -4,9 +4,12 @@ import json
 import subprocess
 import sys
 
+import psycopg
 import pytest
 
 from interlock.storage.migrate import load_migrations
+from interlock.storage.postgres import database
+from tests.interlock_server import run_server
 from tests.journeys.shell import TIMEOUT, Shell, wait_until
 
 AGENT = """
@@ -55,6 +58,24 @@ def test_an_agent_and_a_person_meet_on_postgresql(team: Shell) -> None:  # R31
     assert team("audit", "verify").out.startswith("valid: 7 entries")
     head = team("audit", "head").out
     assert json.loads(head)["seq"] == 7
+
+
+def test_a_server_migrates_a_database_of_before_where_it_is_told_to(
+    team: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newest = load_migrations("postgres")[-1].name
+    with psycopg.connect(team.url, autocommit=True) as connection, monkeypatch.context() as patch:
+        patch.setattr(database, "load_migrations", lambda kind: load_migrations(kind)[:-1])
+        database.migrate(connection)
+    refused = team.process("serve", "--port", "0")
+    assert refused.code == 2
+    assert f"lacks {newest}. Run interlock migrate, or start the server with --migrate." in refused.err
+    with run_server(team.url, team.folder, "--migrate") as served:
+        assert any(f"applied 1 migration: {newest}." in line for line in served.output)
+        with served.client() as client:
+            assert client.get("/readyz").status_code == 200
+    with run_server(team.url, team.folder, "--migrate") as served:
+        assert not any("applied" in line for line in served.output)
 
 
 def test_doctor_says_how_the_server_is(team: Shell) -> None:

@@ -105,11 +105,15 @@ async def serve(
     no_worker: Annotated[
         bool, typer.Option("--no-worker", help="Do not run the background worker; `interlock worker` does.")
     ] = False,
+    migrate: Annotated[
+        bool,
+        typer.Option("--migrate", help="Migrate a PostgreSQL database first; an SQLite file always is."),
+    ] = False,
 ) -> None:
     """Run the server: the web app, the HTTP API and the background worker."""
     from interlock.cli.commands.serve import run_server
 
-    await run_server(options, host, port, worker=not no_worker, demo=demo)
+    await run_server(options, host, port, worker=not no_worker, demo=demo, migrate=migrate)
 
 
 @command(app, without_database)

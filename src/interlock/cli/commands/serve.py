@@ -12,6 +12,7 @@ from interlock.app.bootstrap import AppServices, build_gate_and_inbox, build_ser
 from interlock.cli.context import CommandOptions
 from interlock.cli.output import say
 from interlock.notify.workspace_channels import policy_load_options
+from interlock.presenters.text import pluralize
 from interlock.server.lifecycle import background_jobs, capture_library_logs, on_signal
 from interlock.server.logs import JsonLogger
 
@@ -20,11 +21,26 @@ if TYPE_CHECKING:
     from interlock.config.models import Settings
 
 
-async def run_server(options: CommandOptions, host: str, port: int | None, *, worker: bool, demo: bool) -> None:
+async def run_server(
+    options: CommandOptions, host: str, port: int | None, *, worker: bool, demo: bool, migrate: bool
+) -> None:
     from interlock.server.serve import serve
 
     settings = options.settings(server_host=host or None, server_port=port).with_trusted_code()
+    if migrate:
+        await _migrate(settings)
     await serve(settings, say, worker=worker, demo=_load_demo() if demo else None)
+
+
+async def _migrate(settings: Settings) -> None:
+    """Apply missing migrations; servers that start together take turns, and the later ones have nothing to do."""
+    store = build_services(settings.storage.url).store
+    try:
+        done = await store.migrate()
+    finally:
+        await store.close()
+    if done:
+        say(f"{store.name}: applied {pluralize(len(done), 'migration', 'migrations')}: {', '.join(done)}.")
 
 
 async def run_worker(options: CommandOptions, *, demo: bool) -> None:

@@ -154,7 +154,9 @@ class PostgresDatabase:
         if left == "all":
             migrate(connection)
         elif left:
-            raise Misconfigured(f"The database {self.name} lacks {left}. Run: interlock migrate")
+            raise Misconfigured(
+                f"The database {self.name} lacks {left}. Run interlock migrate, or start the server with --migrate."
+            )
         self._batches.statements = Statements(self._queries, column_types(connection))
         self._server_clock.set(connection.execute("select interlock_now()").fetchall()[0][0])
 
