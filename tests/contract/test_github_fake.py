@@ -15,6 +15,8 @@ from interlock.core.ports import ToolItemStore
 from interlock.demo.github import DEMO_REPO, KINDS, FakeGitHub, fill_github
 from interlock.runtime.json_schema import validate
 
+pytestmark = pytest.mark.postgres_nightly  # test_tool_items.py owns what the database does here
+
 
 class GitHubToolHarness:
     """The pack's tools on the demo's repository."""

@@ -18,6 +18,8 @@ from interlock.demo.linear.content import KINDS, fill_linear
 from interlock.demo.linear.server import FakeLinear
 from tests.fakes.linear import full_schema_app, run_linear, run_linear_sdk, sdk_is_installed
 
+pytestmark = pytest.mark.postgres_nightly  # test_tool_items.py owns what the database does here
+
 CREATE = "mutation ($input: IssueCreateInput!) { issueCreate(input: $input) { success issue { id identifier } } }"
 UPDATE = "mutation ($id: String!, $input: IssueUpdateInput!) { issueUpdate(id: $id, input: $input) { success } }"
 CYCLE = "mutation ($input: CycleCreateInput!) { cycleCreate(input: $input) { success } }"

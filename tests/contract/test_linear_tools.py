@@ -25,6 +25,8 @@ from interlock.runtime.json_schema import validate
 from tests.fakes.linear import FaultyConnection, run_linear
 from tests.support import Clock
 
+pytestmark = pytest.mark.postgres_nightly  # test_tool_items.py owns what the database does here
+
 KEY = "lin_api_secret"
 
 
