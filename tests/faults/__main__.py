@@ -20,6 +20,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -317,8 +318,8 @@ def run_program(program: str, options: Sequence[str]) -> dict[str, Any]:
 
 
 HEAD = (
-    "| suite | database | when | size | seconds | operations | succeeded | faults | wrong | red controls caught |",
-    "|---|---|---|---:|---:|---:|---:|---:|---:|---|",
+    "| suite | database | when | tree | size | seconds | operations | succeeded | faults | wrong | red controls |",
+    "|---|---|---|---|---:|---:|---:|---:|---:|---:|---|",
 )
 
 
@@ -326,8 +327,15 @@ def report_row(result: Result, scale: float) -> str:
     said = result.report
     counts = " | ".join(f"{said[name]:,}" for name in ("operations", "succeeded", "faults"))
     red = "; ".join(f"{name}: {'yes' if caught else 'NO'}" for name, caught in result.caught.items()) or "none"
-    when = f"{time.strftime('%Y-%m-%d', time.gmtime())} | {scale:g} | {result.seconds:,.0f}"
+    when = f"{time.strftime('%Y-%m-%d', time.gmtime())} | {tree_name()} | {scale:g} | {result.seconds:,.0f}"
     return f"| {result.suite.name} | {said['database']} | {when} | {counts} | {len(said['wrong'])} | {red} |"
+
+
+@cache
+def tree_name() -> str:
+    """The commit that was tested, or that and `-dirty`: suites may be run on different days."""
+    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def write_report(fresh: dict[str, str]) -> None:
