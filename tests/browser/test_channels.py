@@ -90,7 +90,7 @@ def test_dead_delivery_is_shown_retried_and_in_the_history(site: Site, visit: Vi
     parked = page.get_by_role("list", name="Dead letters").get_by_role("listitem")
     expect(parked).to_have_count(1, timeout=30_000)
     expect(parked).to_contain_text("Via hook: request for a decision")
-    expect(parked).to_contain_text("The webhook refused it (400).")
+    expect(parked).to_contain_text("The webhook rejected the request (400).")
     expect(parked.get_by_role("link", name="this approval")).to_have_attribute("href", f"/a/{approval_id}")
     assert barriers(page) == []
     hook.override = None
@@ -106,7 +106,7 @@ def test_dead_delivery_is_shown_retried_and_in_the_history(site: Site, visit: Vi
     story = page.get_by_role("list", name="Timeline")
     expect(story).to_contain_text("Interlock notified people via hook; one message failed")
     story.get_by_text("Interlock notified people via hook; one").click()
-    expect(story).to_contain_text("Interlock could not notify people via hook: The webhook refused it (400).")
+    expect(story).to_contain_text("Interlock could not notify people via hook: The webhook rejected the request (400).")
     expect(story).to_contain_text("ann retried the message to people via hook")
     assert barriers(page) == []
 

@@ -15,7 +15,7 @@ from interlock.notify.channels.webhook import _card_details
 from interlock.testing.channels import make_notification, make_view
 
 DESCRIPTION, PREVIEW = "Look at the weather", "It will be sunny"
-MARKS = ("The agent's description, unverified", "The agent's preview, unverified")
+MARKS = ("Agent's description (not verified)", "Agent's preview (not verified)")
 
 
 def claimed_view() -> ApprovalView:

@@ -94,7 +94,7 @@ async def test_text_and_html_say_the_same(mailing: MailSetup) -> None:  # R25
     shown = HtmlReader.parse(mail)
     for said in (
         "Delete /srv/a & b/<old>",
-        "You get this because you may decide it.",
+        "You are receiving this because you may decide it.",
         "high",
         "tidy",
         "rita",
@@ -216,7 +216,7 @@ async def test_when_it_was_decided_elsewhere_the_others_hear_who_did(mailing: Ma
     assert_valid_mime(ended)
     assert ended.parsed["Subject"] == "Approved: Delete /tmp/x"
     assert "bob approved it through test." in ended.text
-    assert "There is nothing left to decide." in ended.text
+    assert "Nothing is left to decide." in ended.text
     assert find_link(ended) == f"{PUBLIC}/a/{approval_id}"  # no token: it has no power
     assert len(mailing.server.mails_to("bob@example.com")) == 1  # who did it knows
 
@@ -285,7 +285,7 @@ async def test_that_time_ran_out_is_said_without_a_link_that_has_power(mailing: 
     await mailing.notifications.channel("mail").send(replace(message, purpose="expired", approval_view=over))
     [mail] = mailing.server.accepted
     assert_valid_mime(mail)
-    assert mail.parsed["Subject"] == "Nobody decided in time: Delete /tmp/x"
+    assert mail.parsed["Subject"] == "Expired: Delete /tmp/x"
     assert find_link(mail) == f"{PUBLIC}/a/{approval_id}"
 
 
@@ -324,7 +324,7 @@ async def test_test_message_goes_to_the_caller_and_is_new_each_time(mailing: Mai
     await mailing.notifications.send_test("default", "mail", "ada")
     one, two = mailing.server.mails_to("ada@example.com")
     assert_valid_mime(one)
-    assert one.parsed["Subject"] == "A test from Interlock, sent for ada"
+    assert one.parsed["Subject"] == "Test message from Interlock, sent by ada"
     assert one.parsed["Message-ID"] != two.parsed["Message-ID"]
 
 

@@ -137,7 +137,7 @@ async def test_an_address_that_is_none_is_said_and_not_tried(server: MailServer,
         ({"port": "587"}, "port is a number"),
         ({"user": ""}, "user and password must be set together"),
         ({"ca_file": "/nowhere.pem"}, "ca_file cannot be read"),
-        ({"codes": "no"}, "codes is true or false"),
+        ({"codes": "no"}, "codes must be true or false"),
         ({"hots": "x"}, 'did you mean "host"'),
     ],
 )

@@ -79,7 +79,7 @@ def test_an_installed_package_names_its_kind_by_an_entry_point(write: Write, tmp
     write("ourcompany-1.0.dist-info/entry_points.txt", "[interlock.channels]\nnight-pager = ourcompany.pagers:Pager\n")
     sys.path.append(str(tmp_path))
     assert load_channel_type("night-pager").settings == ("url", "token")
-    assert refusal("night-pagr") == 'there is no kind of channel "night-pagr"; did you mean "night-pager"?'
+    assert refusal("night-pagr") == 'unknown kind of channel "night-pagr"; did you mean "night-pager"?'
 
 
 def test_no_package_replaces_a_kind_of_ours_and_two_do_not_share_one(write: Write, tmp_path: Path) -> None:  # R25
@@ -114,7 +114,7 @@ def test_a_file_that_was_only_found_is_not_trusted_with_code(write: Write) -> No
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        ("pagers", 'there is no kind of channel "pagers"'),
+        ("pagers", 'unknown kind of channel "pagers"'),
         ("pagers:Pagr", 'pagers has no Pagr; did you mean "Pager"?'),
         ("pagerz:Pager", "there is no module pagerz in "),
         (

@@ -124,7 +124,7 @@ async def test_a_wrong_key_is_refused_for_good(duty: PagerDuty) -> None:
     duty.routing_key = "b" * 32
     kit = ChannelContext("pager", {**settings(duty), "routing_key": "c" * 32})
     pager = open_channel("pager", "pagerduty", kit)[0]
-    with pytest.raises(DeliveryRejected, match=r"refused it \(400\)"):
+    with pytest.raises(DeliveryRejected, match=r"rejected the request \(400\)"):
         await pager.send(make_notification())
     await pager.close()
     assert duty.receiver.refused != []

@@ -81,7 +81,7 @@ async def test_a_test_reaches_the_ingress_and_changes_nothing(workflows: Channel
     await workflows.send(make_notification("test"))
     assert [(heard.path, heard.body) for heard in ingress.requests] == [("/base/restate/health", b"")]
     ingress.override = Response(401, {}, b"planted words")
-    with pytest.raises(DeliveryRejected, match=r"^Restate refused it \(401\)\.$"):
+    with pytest.raises(DeliveryRejected, match=r"^Restate rejected the request \(401\)\.$"):
         await workflows.send(make_notification("test"))
 
 

@@ -126,7 +126,7 @@ async def test_edit_shows_a_field_for_each_argument_and_keeps_what_it_does_not_s
         ({"amount": "x", "splits (JSON)": "NaN"}, {"amount", "splits (JSON)"}),
         ({"amount": "-1"}, {"amount"}),
         ({"splits (JSON)": '["a"]'}, {"splits (JSON)"}),
-        ({}, {"amount": "Nothing was changed. Change something, or close this and approve the call."}),
+        ({}, {"amount": "There are no changes. Change something, or close this and approve the call as it is."}),
     ],
 )
 async def test_what_does_not_fit_is_said_at_its_field_and_nothing_typed_is_lost(
@@ -203,10 +203,10 @@ async def test_what_may_deceive_is_approved_only_by_who_has_looked_at_each(scena
     approval_id = await scenario.ask(spec=ToolSpec("delete_file", "write", describe="Delete"), args=odd)
     assert shown_texts(scenario.slack.all_messages[0]).count("⚠") == 2
     form = await scenario.open_form("bob", "approve")
-    said = await scenario.submit(form, {"I have looked at": [0]})
-    assert "acknowledge" in said["I have looked at"]
+    said = await scenario.submit(form, {"Checked": [0]})
+    assert "acknowledge" in said["Checked"]
     assert await scenario.status(approval_id) == "pending"
-    assert await scenario.submit(form, {"I have looked at": "all"}) == {}
+    assert await scenario.submit(form, {"Checked": "all"}) == {}
     [(_, _, content)] = await scenario.events("approved")
     assert len(content["acknowledged"]) == 2
 
@@ -216,7 +216,7 @@ async def test_an_edit_keeps_what_was_looked_at_and_refuses_what_was_not(scenari
     approval_id = await scenario.ask(spec=spec, args={"path": "/tmp/x", "p\u0430th": "x"})
     form = await scenario.open_form("bob", "edit")
     assert set(await scenario.submit(form, {"path": "/tmp/y"})) == {"path"}
-    assert await scenario.submit(form, {"path": "/tmp/y", "I have looked at": "all"}) == {}
+    assert await scenario.submit(form, {"path": "/tmp/y", "Checked": "all"}) == {}
     assert await scenario.decision(approval_id) == ("edit", "bob", "slack")
 
 
@@ -265,7 +265,7 @@ async def test_one_person_counts_once_however_often_they_click(scenario: SlackSc
     await approve(scenario.services, approval_id)  # bob, on the page
     await scenario.click("bob", "approve")
     assert await scenario.status(approval_id) == "pending"
-    assert scenario.ephemeral_texts == ["You have already approved this. It needs approval by others."]
+    assert scenario.ephemeral_texts == ["You have already approved this. It needs another person's approval."]
     await scenario.click("ada", "approve")
     assert await scenario.status(approval_id) == "approved"
 

@@ -31,13 +31,13 @@ async def test_malformed_response_is_retried(scenario: SlackScenario) -> None:
     scenario.slack.failures = [Refused("a page of somebody in between", 202)]
     await scenario.ask()
     [due] = await scenario.services.store.deliveries.list_deliveries("default", "due")
-    assert due.error == "Slack answered something that is not an answer of its API."
+    assert due.error == "Slack sent an unexpected response."
 
 
 async def test_what_slack_cannot_show_is_decided_on_the_page(scenario: SlackScenario) -> None:
     approval_id = await scenario.ask(spec=FREE, args={"text": "a\u202eb"})
     await scenario.click("bob", "edit")
-    assert scenario.ephemeral_texts == ["Slack cannot show all that this takes. Open the page to edit it."]
+    assert scenario.ephemeral_texts == ["Slack cannot show the whole form. Open the page to edit it."]
     assert await scenario.status(approval_id) == "pending"
 
 
@@ -52,7 +52,7 @@ async def test_twenty_warnings_are_within_what_slack_takes(scenario: SlackScenar
     args = {f"n{number}": f"a\u202e{number}" for number in range(20)}
     approval_id = await scenario.ask(spec=FREE, args=args)
     form = await scenario.open_form("bob", "approve")
-    assert await scenario.submit(form, {"I have looked at": "all"}) == {}
+    assert await scenario.submit(form, {"Checked": "all"}) == {}
     assert await scenario.status(approval_id) == "approved"
 
 
@@ -169,7 +169,7 @@ async def test_refused_form_is_reported_to_the_clicking_user(scenario: SlackScen
     scenario.slack.failures = []
     scenario.slack._triggers.clear()
     await scenario.post(scenario.slack.sign(payload))
-    assert scenario.ephemeral_texts == ["Slack refused it."]
+    assert scenario.ephemeral_texts == ["Slack rejected the request."]
     assert await scenario.status(approval_id) == "pending"
 
 
@@ -177,4 +177,4 @@ async def test_nothing_that_slack_says_is_repeated(scenario: SlackScenario) -> N
     scenario.slack.failures = [Refused("xoxb-a-secret that Slack repeats")]
     await scenario.ask()
     [parked] = await scenario.services.store.deliveries.list_deliveries("default", "parked")
-    assert json.dumps(parked.error) == '"Slack refused it."'
+    assert json.dumps(parked.error) == '"Slack rejected the request."'

@@ -32,7 +32,7 @@ CLAIMED = ToolSpec(
     declared=True,
 )
 DROP = {"sql": "DROP TABLE users", "a": "x"}
-HIDDEN = "This message does not show all of the call. Open the page to review it. Nothing was decided."
+HIDDEN = "This message shows only part of the call. Open the page to review it. Nothing was decided."
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ async def test_a_form_of_an_older_message_approves_nothing_that_was_not_shown(sc
     approval_id = await scenario.ask(2, spec=SEND, args={"text": "a\u202eb" + "t" * 400})
     [button] = buttons(older_message(scenario.slack.all_messages[-1], "approve"))
     form.view["private_metadata"] = button["value"]
-    assert await scenario.submit(form, {"I have looked at": "all"}) == {"I have looked at": HIDDEN}
+    assert await scenario.submit(form, {"Checked": "all"}) == {"Checked": HIDDEN}
     assert await scenario.status(approval_id) == "pending"
     assert [actor for _, actor, _ in await scenario.events("decision_refused")] == ["bob"]  # R41
 
@@ -110,9 +110,9 @@ async def test_the_title_is_the_servers_and_the_agents_words_are_marked(scenario
     assert message["text"] == "Run run_sql: a = x, sql = DROP TABLE users"
     assert message["blocks"][0]["text"]["text"] == message["text"]
     said = [text for _, text in texts(message)]
-    assert "*The agent's description, unverified*\n```Look at the weather```" in said
-    assert "*The agent's preview, unverified*\n```It will be sunny.```" in said
-    assert not any("What would happen" in text for text in said)
+    assert "*Agent's description (not verified)*\n```Look at the weather```" in said
+    assert "*Agent's preview (not verified)*\n```It will be sunny.```" in said
+    assert not any("*Preview*" in text for text in said)
 
 
 async def test_a_form_takes_no_words_and_no_order_from_a_schema_that_only_the_agent_declared(

@@ -196,4 +196,4 @@ async def test_a_trigger_that_is_too_old_is_told_to_click_again(scenario: SlackS
     payload = scenario.slack.click(scenario.users["bob"], "reject")
     scenario.clock.advance(3_001)
     await scenario.post(scenario.slack.sign(payload))
-    assert scenario.ephemeral_texts == ["Too much time passed since the click. Click again."]
+    assert scenario.ephemeral_texts == ["The click has timed out. Click again."]

@@ -26,9 +26,9 @@ LINK = re.compile(r"<https://interlock\.example/[^<>|]+\|(View it|Review and dec
 DATE = re.compile(r"<!date\^[0-9]+\^\{date_short_pretty\} \{time\}\|[0-9: UTC-]+>")
 CODE = re.compile(r"```[^`]+```|`[^`\n]+`")
 OWN_MARKUP = re.compile(
-    r"\*(Risk|Tool|Agent|Requester|Rule|What would happen)\*"
-    r"|\*The agent('s description|'s preview| says), unverified\*"
-    r"|_[0-9,]+ characters; all of it is on the page_"
+    r"\*(Risk|Tool|Agent|Requester|Rule|Preview)\*"
+    r"|\*Agent's (description|preview|explanation) \(not verified\)\*"
+    r"|_[0-9,]+ characters; shown in full on the page_"
 )
 
 
@@ -99,7 +99,7 @@ async def test_many_arguments_are_within_what_slack_takes(scenario: SlackScenari
     await scenario.ask(spec=FREE, args={f"argument_{number}": "&<>" * 200 for number in range(200)})
     [message] = scenario.slack.all_messages
     said = "\n".join(text for _, text in texts(message))
-    assert "There is more than fits here: all of it is on the page." in said
+    assert "This message shows only part of the call. Open the page to see all of it." in said
     assert next(buttons(message))["action_id"] == "open"
 
 
@@ -179,12 +179,12 @@ async def test_a_message_that_was_deleted_is_posted_again_while_it_waits(scenari
 
 async def test_a_test_and_a_message_for_many_have_words_and_a_link(scenario: SlackScenario) -> None:
     await scenario.state.notifications.send_test("default", "slack", "ada")
-    assert "A test from Interlock, sent for ada" in json.dumps(scenario.slack.all_messages[0])
+    assert "Test message from Interlock, sent by ada" in json.dumps(scenario.slack.all_messages[0])
     for number in range(14):
         await propose_pending(scenario.services, f"b{number}", args={"path": str(number)})
     await scenario.sweep()
     said = json.dumps(scenario.slack.all_messages)
-    assert "more calls wait for you" in said
+    assert "more calls need your decision" in said
     assert "<https://interlock.example/inbox|Review and decide>" in said
 
 
@@ -197,7 +197,7 @@ async def test_a_test_and_a_message_for_many_have_words_and_a_link(scenario: Sla
         ("invalid_auth", "Slack does not take the token of the configuration."),
         ("token_revoked", "Slack does not take the token of the configuration."),
         ("missing_scope", "add the scope chat:write and reinstall."),
-        ("something_xoxb_new", "Slack refused it."),
+        ("something_xoxb_new", "Slack rejected the request."),
     ],
 )
 async def test_what_will_never_work_says_what_to_do_in_slack(scenario: SlackScenario, code: str, said: str) -> None:

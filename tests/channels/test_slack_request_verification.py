@@ -214,7 +214,7 @@ async def test_without_a_secret_nothing_is_heard_and_there_are_no_buttons(tmp_pa
         ({"token": "xoxb-1\nx: y"}, "token begins with xoxb-"),
         ({"token": "xoxb-1", "app_token": "xoxb-2"}, "app_token with xapp-"),
         ({"token": "xoxb-1", "url": "http://127.0.0.1/api/"}, "url"),
-        ({"token": "xoxb-1", "allow_private": "yes"}, "allow_private is true or false"),
+        ({"token": "xoxb-1", "allow_private": "yes"}, "allow_private must be true or false"),
     ],
 )
 def test_settings_that_cannot_be_right_are_refused_at_the_start(settings: dict[str, object], said: str) -> None:

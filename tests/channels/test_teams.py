@@ -119,7 +119,7 @@ async def test_teams_that_is_down_is_tried_later_without_a_word_about_its_addres
     with pytest.raises(DeliveryDelayed) as caught:
         await channel.send(make_notification())
     await channel.close()
-    assert str(caught.value) == "Teams answered 500."
+    assert str(caught.value) == "Teams responded with 500."
 
 
 @pytest.mark.parametrize(("setting", "words"), [({"follow_up": "no"}, "true or false"), ({"url": ""}, "url")])

@@ -121,7 +121,7 @@ async def test_temporary_failure_is_retried(fake: Temporal, flows: Channel, code
 @pytest.mark.parametrize("code", NEVER)
 async def test_what_does_not_pass_is_shown(fake: Temporal, flows: Channel, code: str) -> None:  # R25
     fake.signal_failure = SignalFailure(grpc.StatusCode[code], "planted words")
-    with pytest.raises(DeliveryRejected, match=f"refused it \\({code.lower()}\\)") as caught:
+    with pytest.raises(DeliveryRejected, match=f"rejected the request \\({code.lower()}\\)") as caught:
         await flows.send(wake_notification())
     assert "planted" not in str(caught.value)
 

@@ -129,11 +129,13 @@ async def test_dead_deliveries_are_listed_and_retried(shell: Shell) -> None:
         lost = make_test_delivery(
             "default", "0192f0c1-2b3d-7c4e-9f60-718293a4b5c6", DeliveryTarget("hook", "", "ada"), "ada", wall_clock()
         )
-        await services.store.deliveries.add(mark_dead(lost, "The webhook refused it (400)."))
+        await services.store.deliveries.add(mark_dead(lost, "The webhook rejected the request (400)."))
     listed = shell("deliveries", "list")
-    assert [word for word in ("a4b5c6", "hook", "ada", "The webhook refused it (400).") if word not in listed.out] == []
+    assert [
+        word for word in ("a4b5c6", "hook", "ada", "The webhook rejected the request (400).") if word not in listed.out
+    ] == []
     (item,) = shell("deliveries", "list", "--status", "parked", "--channel", "hook", "--json").json["items"]
-    assert (item["id"], item["error"]) == (lost.id, "The webhook refused it (400).")
+    assert (item["id"], item["error"]) == (lost.id, "The webhook rejected the request (400).")
     assert shell("deliveries", "list", "--channel", "other", "--json").json == {"items": [], "next": None}
     assert_refused(shell("deliveries", "retry", "b5c"), 2, "too short")
     assert_refused(shell("deliveries", "retry", "none-there"), 1, "interlock deliveries list")

@@ -74,11 +74,11 @@ def make_audit_hook(egress: EgressPolicy) -> Callable[[str, tuple[object, ...]],
             case (("socket.connect" | "socket.sendto" | "socket.sendmsg"), (_, (str(host), *_))):
                 address = parse_ip_literal(host)
                 if address is None or not is_allowed_address(address, egress):
-                    raise PermissionError("Requests go to public addresses only.")
+                    raise PermissionError("Requests are sent to public addresses only.")
             case (("socket.connect" | "socket.sendto" | "socket.sendmsg" | "socket.bind"), _):
-                raise PermissionError("Requests go to hosts only.")
+                raise PermissionError("Requests are sent to network hosts only.")
             case _ if event.startswith(BLOCKED_EVENTS):
-                raise PermissionError("No program is started here.")
+                raise PermissionError("Programs cannot be started here.")
             case _:
                 pass
 

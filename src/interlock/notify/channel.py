@@ -256,7 +256,7 @@ def load_channel_type(kind: str, source: CodeSource = INSTALLED_CODE) -> Channel
     if path:
         return _class_type(kind, import_object(path, INSTALLED_CODE))
     kinds = {*CHANNEL_KINDS, *entry_point_names(CHANNEL_ENTRY_POINTS)}
-    raise Misconfigured(f'there is no kind of channel "{kind}"{did_you_mean(kind, kinds)}')
+    raise Misconfigured(f'unknown kind of channel "{kind}"{did_you_mean(kind, kinds)}')
 
 
 def open_channel(
@@ -265,7 +265,7 @@ def open_channel(
     """Make a configured channel. Raises Misconfigured, which names the channel."""
     try:
         if name == DASHBOARD or not _NAME.fullmatch(name):
-            raise Misconfigured("a name consists of small letters, digits, - and _, and dashboard is taken")
+            raise Misconfigured("a channel name consists of lower-case letters, digits, - and _; dashboard is reserved")
         channel_type = load_channel_type(kind, source)
         known = {*channel_type.settings, *COMMON_SETTINGS}
         for setting in context.settings:
@@ -282,9 +282,9 @@ def override_capabilities(capabilities: ChannelCapabilities, settings: Mapping[s
     priorities = settings.get("priorities", sorted(capabilities.priorities))
     rate_per_minute = settings.get("per_minute", capabilities.rate_per_minute)
     if not isinstance(priorities, list | tuple) or not all(each in PRIORITIES for each in priorities):
-        raise Misconfigured(f"priorities is a list of {', '.join(PRIORITIES)}")
+        raise Misconfigured(f"priorities must be a list of {', '.join(PRIORITIES)}")
     if not isinstance(rate_per_minute, int) or isinstance(rate_per_minute, bool) or not 1 <= rate_per_minute <= 1_000:
-        raise Misconfigured("per_minute is a number from 1 to 1000: messages a minute for one person or place")
+        raise Misconfigured("per_minute must be a number from 1 to 1000: messages per minute for one recipient")
     return replace(capabilities, priorities=frozenset(priorities), rate_per_minute=rate_per_minute)
 
 
@@ -292,7 +292,7 @@ def text_setting(settings: Mapping[str, object], key: str, default: str | None =
     """Return a text setting, which is required if there is no default."""
     value = settings.get(key, default)
     if not isinstance(value, str) or (default is None and not value):
-        raise Misconfigured(f"{key} is missing" if value is None else f"{key} is not a text")
+        raise Misconfigured(f"{key} is missing" if value is None else f"{key} must be text")
     return value
 
 

@@ -150,9 +150,9 @@ class ChannelQueue:
             )
         except TimeoutError:
             self._back_off(0)
-            await self._record_failure(delivery, f"No answer within {SEND_TIMEOUT} seconds.", is_unsure=True)
+            await self._record_failure(delivery, f"No response within {SEND_TIMEOUT} seconds.", is_unsure=True)
         except StoreUnavailable:
-            await self._record_failure(delivery, "The database did not answer.")
+            await self._record_failure(delivery, "The database did not respond.")
         except ChannelGone as error:
             await self._switch_off(error.message)
             await self._record_dead(delivery, error.message)

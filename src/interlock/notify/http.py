@@ -30,7 +30,7 @@ class HttpPoster:
     def __init__(self, context: ChannelContext, service: str, url: str) -> None:
         private = context.settings.get("allow_private", False)
         if not isinstance(private, bool):
-            raise Misconfigured("allow_private is true or false")
+            raise Misconfigured("allow_private must be true or false")
         self._egress = _egress(url, private=private)
         self._service = service
         self._transport = context.transport
@@ -56,13 +56,13 @@ class HttpPoster:
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout):
             raise DeliveryDelayed(f"{self._service} cannot be reached.") from None
         except (TimeoutError, httpx2.TimeoutException):
-            raise DeliveryUnknown(f"{self._service} did not answer within {REQUEST_TIMEOUT:g} seconds.") from None
+            raise DeliveryUnknown(f"{self._service} did not respond within {REQUEST_TIMEOUT:g} seconds.") from None
         except InvalidRequest as error:
             if not isinstance(error, HostNotFound):
-                raise DeliveryRejected(f"{self._service} is not at an address that requests may go to.") from None
-            raise DeliveryDelayed(f"{self._service} cannot be found: its name has no address now.") from None
+                raise DeliveryRejected(f"{self._service} is at an address that requests may not be sent to.") from None
+            raise DeliveryDelayed(f"{self._service} cannot be found: its host name has no address.") from None
         except httpx2.TransportError:
-            raise DeliveryUnknown(f"{self._service} closed the connection before it answered.") from None
+            raise DeliveryUnknown(f"{self._service} closed the connection without a response.") from None
         return answer if answer.status_code in accepted_statuses else self._check_status(answer)
 
     async def close(self) -> None:
@@ -85,10 +85,10 @@ class HttpPoster:
         if status == 410:
             raise ChannelGone(f"{self._service} reports that this address is gone (410).")
         if status in RETRYABLE_STATUSES or status >= 500:
-            raise DeliveryDelayed(f"{self._service} answered {status}.", parse_retry_after(answer.headers))
+            raise DeliveryDelayed(f"{self._service} responded with {status}.", parse_retry_after(answer.headers))
         if 300 <= status < 400:
             raise DeliveryRejected(f"{self._service} redirects ({status}), and redirects are not followed.")
-        raise DeliveryRejected(f"{self._service} refused it ({status}).")
+        raise DeliveryRejected(f"{self._service} rejected the request ({status}).")
 
 
 def _egress(url: str, *, private: bool) -> EgressPolicy:
@@ -108,7 +108,9 @@ def check_url(url: str, egress: EgressPolicy) -> str:
     except InvalidRequest as error:
         raise Misconfigured(f"url: {error.message}") from None
     if target.scheme != "https" and not egress.private:
-        raise Misconfigured("url begins with https://, or allow_private: true says that it is in your own network")
+        raise Misconfigured(
+            "url must begin with https://, unless allow_private: true says that it is in your own network"
+        )
     return url
 
 

@@ -63,8 +63,8 @@ def arguments(approval_view: ApprovalView, limit: int = 20) -> list[tuple[str, s
 def claims(approval_view: ApprovalView, limit: int = MAX_VALUE) -> list[tuple[str, str]]:
     """Return unverified claims of the agent's program, labelled as such."""
     said = {
-        "The agent's description, unverified": approval_view.card.agent_description,
-        "The agent's preview, unverified": approval_view.card.agent_preview,
+        "Agent's description (not verified)": approval_view.card.agent_description,
+        "Agent's preview (not verified)": approval_view.card.agent_preview,
     }
     return [(label, shorten(text, limit)) for label, text in said.items() if text]
 
@@ -94,8 +94,8 @@ def _title(message: Notification) -> str:
     approval_view = message.approval_view
     if approval_view is None:
         if message.purpose == "group":
-            return f"{message.count} more calls wait for you"
-        return f"A test from Interlock, sent for {escape_invisible(message.requested_by)}"
+            return f"{message.count} more calls need your decision"
+        return f"Test message from Interlock, sent by {escape_invisible(message.requested_by)}"
     asks = approval_view.approval.subject.tool == QUESTION_TOOL  # its sentence is the agent's question
     sentence = f"The agent asks: {approval_view.card.sentence}" if asks else approval_view.card.sentence
     match message.purpose:
@@ -104,7 +104,7 @@ def _title(message: Notification) -> str:
         case "escalate":
             return f"Escalated: {sentence}"
         case "expired":
-            return f"Nobody decided in time: {sentence}"
+            return f"Expired: {sentence}"
         case "ended":
             return f"{_ENDED.get(approval_view.status, approval_view.status.capitalize()).rstrip('.')}: {sentence}"
         case _:
@@ -166,7 +166,7 @@ def follow_up_setting(settings: Mapping[str, object]) -> bool:
     """Return the setting `follow_up`: whether the outcome of a call is sent."""
     enabled = settings.get("follow_up", True)
     if not isinstance(enabled, bool):
-        raise Misconfigured("follow_up is true or false")
+        raise Misconfigured("follow_up must be true or false")
     return enabled
 
 

@@ -253,7 +253,7 @@ class NotificationService:
         """Return an inbound channel. The error does not reveal which channels exist: the caller is unauthenticated."""
         channel: object = self.channels.get(name)
         if not isinstance(channel, InboundChannel):
-            raise NotFound("This address accepts no requests.")
+            raise NotFound("This address does not accept requests.")
         return channel
 
     async def _services(self, workspace: str) -> WorkspaceServices:

@@ -50,7 +50,7 @@ def connect(context: ChannelContext) -> AppriseChannel:
         raise Misconfigured("the channel needs the package apprise: pip install 'interlock-gate[apprise]'")
     private = context.settings.get("allow_private", False)
     if not isinstance(private, bool):
-        raise Misconfigured("allow_private is true or false")
+        raise Misconfigured("allow_private must be true or false")
     urls = _urls(context.settings)
     _check_urls(urls)
     return AppriseChannel(urls, private=private, follow_up=follow_up_setting(context.settings))
@@ -73,7 +73,7 @@ class AppriseChannel:
         missing = len(self._urls) - len(accepted)
         if missing:
             self._remember_accepted(message.id, accepted)
-            raise DeliveryDelayed(f"{missing} of {len(self._urls)} services did not take it.")
+            raise DeliveryDelayed(f"{missing} of {len(self._urls)} services rejected the message.")
         return sent_state(message)
 
     async def update(self, message: Notification, ref: str) -> str:
@@ -116,7 +116,7 @@ async def _run_in_process(job: AppriseJob) -> list[bool]:
         async with asyncio.timeout(SEND_TIMEOUT):
             output, _ = await child.communicate(json.dumps(job).encode())
     except TimeoutError:
-        raise DeliveryDelayed(f"There was no answer within {SEND_TIMEOUT:g} seconds.") from None
+        raise DeliveryDelayed(f"No response within {SEND_TIMEOUT:g} seconds.") from None
     finally:
         if child.returncode is None:
             with suppress(ProcessLookupError):
@@ -131,21 +131,21 @@ def _answers(output: bytes, count: int) -> list[bool]:
     except ValueError:
         answers = None
     if not isinstance(answers, list) or len(answers) != count:
-        raise DeliveryDelayed("The library that hands messages over failed.")
+        raise DeliveryDelayed("The library apprise failed.")
     return [each is True for each in answers]
 
 
 def _urls(settings: Mapping[str, object]) -> Sequence[str]:
     urls, allowed = _texts(settings, "urls"), {each.lower() for each in _texts(settings, "schemes", SCHEMES)}
     if not 1 <= len(urls) <= MOST_URLS:
-        raise Misconfigured(f"urls is a list of one to {MOST_URLS} addresses, as apprise writes them")
+        raise Misconfigured(f"urls must be a list of one to {MOST_URLS} addresses in the notation of apprise")
     for local in sorted(allowed & set(LOCAL_SCHEMES)):
-        raise Misconfigured(f"schemes: {local} does something on this machine, and reaches nobody")
+        raise Misconfigured(f"schemes: {local} acts on this machine and notifies nobody")
     for number, url in enumerate(urls, 1):
         scheme = url.partition("://")[0].lower()
         if scheme not in allowed:
             shown = scheme if re.fullmatch(r"[a-z0-9]{1,20}", scheme) else "what it begins with"
-            raise Misconfigured(f"urls: {shown} of number {number} is not among the schemes that are allowed")
+            raise Misconfigured(f"urls: the scheme {shown} of number {number} is not in schemes")
     return urls
 
 
@@ -154,7 +154,7 @@ def _texts(settings: Mapping[str, object], key: str, default: Sequence[str] | No
     if value is None:
         raise Misconfigured(f"{key} is missing")
     if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
-        raise Misconfigured(f"{key} is a list of texts")
+        raise Misconfigured(f"{key} must be a list of texts")
     return value
 
 
@@ -170,4 +170,4 @@ def _check_urls(urls: Sequence[str]) -> None:
         raise Misconfigured("the library apprise does not work here: python -c 'import apprise' says more") from None
     for number, is_understood in enumerate(answers, 1):
         if not is_understood:
-            raise Misconfigured(f"urls: number {number} is not understood by apprise; see its page for this service")
+            raise Misconfigured(f"urls: apprise cannot read number {number}; see its documentation of this service")

@@ -75,7 +75,7 @@ def connect(context: ChannelContext) -> EmailChannel:
     addresses = [_address(each, "to") for each in _read_recipients(settings)]
     codes = settings.get("codes", True)
     if not isinstance(codes, bool):
-        raise Misconfigured("codes is true or false")
+        raise Misconfigured("codes must be true or false")
     from_address = _address(sender, "from")
     if reply_to:
         _address(reply_to, "reply_to")
@@ -165,9 +165,7 @@ class EmailChannel:
         try:
             return [_address(to.email, "the address")]
         except Misconfigured:
-            raise DeliveryRejected(
-                f"The e-mail address of {to.person} cannot be written to. An admin can change it."
-            ) from None
+            raise DeliveryRejected(f"The e-mail address of {to.person} is not valid. An admin can change it.") from None
 
 
 def _is_own_decision(message: Notification) -> bool:
@@ -234,7 +232,7 @@ def _to_delivery_error(error: aiosmtplib.SMTPException) -> DeliveryDelayed | Del
         case aiosmtplib.SMTPDataError(code=code):
             return _refusal_error(code, "the mail")
         case aiosmtplib.SMTPTimeoutError():
-            return DeliveryDelayed(f"The mail server did not answer within {SMTP_TIMEOUT:g} seconds.")
+            return DeliveryDelayed(f"The mail server did not respond within {SMTP_TIMEOUT:g} seconds.")
         case _:
             return _to_misconfiguration(error)
 
@@ -269,7 +267,7 @@ def _certificate_error() -> DeliveryDelayed:
 def _refusal_error(code: int, what: str) -> DeliveryDelayed | DeliveryRejected:
     if code < 500:
         return DeliveryDelayed(f"The mail server temporarily rejects {what} ({code}).")
-    return DeliveryRejected(f"The mail server refused {what} ({code}).")
+    return DeliveryRejected(f"The mail server rejected {what} ({code}).")
 
 
 # Settings
@@ -278,12 +276,12 @@ def _refusal_error(code: int, what: str) -> DeliveryDelayed | DeliveryRejected:
 def _read_smtp_server(settings: Mapping[str, object], sender: str) -> SmtpServer:
     host, tls = text_setting(settings, "host"), text_setting(settings, "tls", "starttls")
     if tls not in PORTS:
-        raise Misconfigured(f"tls is one of {', '.join(PORTS)}")
+        raise Misconfigured(f"tls must be one of {', '.join(PORTS)}")
     if tls == "none" and host not in LOCAL_HOSTS:
         raise Misconfigured("tls: none is only for a mail server on this machine; otherwise mails could be intercepted")
     port = settings.get("port", PORTS[tls])
     if not isinstance(port, int) or isinstance(port, bool) or not 1 <= port <= 65_535:
-        raise Misconfigured("port is a number from 1 to 65535")
+        raise Misconfigured("port must be a number from 1 to 65535")
     user, password = text_setting(settings, "user", ""), text_setting(settings, "password", "")
     if bool(user) != bool(password):
         raise Misconfigured("user and password must be set together, or not at all")
@@ -295,14 +293,14 @@ def _tls_context(ca_file: str) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=ca_file or None)
     except (OSError, ssl.SSLError):
-        raise Misconfigured("ca_file cannot be read as certificates in PEM") from None
+        raise Misconfigured("ca_file must be a file of PEM certificates") from None
 
 
 def _read_recipients(settings: Mapping[str, object]) -> list[str]:
     value = settings.get("to", ())
     listed = [value] if isinstance(value, str) else value
     if not isinstance(listed, Sequence) or not all(isinstance(each, str) for each in listed) or len(listed) > MAX_TO:
-        raise Misconfigured(f"to is an address, or a list of at most {MAX_TO}")
+        raise Misconfigured(f"to must be an address, or a list of at most {MAX_TO}")
     return [str(each) for each in listed]
 
 
@@ -356,11 +354,11 @@ def approval_mail(message: Notification, *, is_personal: bool, has_codes: bool =
 def code_mail(code: str, person: str) -> MailContent:
     return MailContent(
         "Your sign-in code",
-        f"Somebody, hopefully you, opened a link in a mail to sign in as {escape_invisible(person)}.",
+        f"Someone, hopefully you, opened a link in a mail to sign in as {escape_invisible(person)}.",
         code=code,
         foot=f"The code is valid for {CODE_LIFETIME // MINUTE} minutes, once, and only in the browser that requested "
         "it. Do not share it. "
-        "If it was not you, do nothing: without the code nobody can sign in.",
+        "If it was not you, do nothing: no one can sign in without the code.",
     )
 
 
@@ -376,9 +374,9 @@ def defuse_links(text: str) -> str:
 def _mail_without_approval(message: Notification) -> MailContent:
     title = message_text.title(message)
     if message.purpose == "group":
-        lead = f"{title}. They arrived faster than they could be sent one by one."
+        lead = f"{title}. They arrived too fast to be sent one by one."
         return MailContent(title, lead, action="Open the inbox", link=message.link)
-    return MailContent(title, "If you can read this, the channel works. There is nothing to decide.")
+    return MailContent(title, "This channel works. There is nothing to decide.")
 
 
 def _open_approval_mail(message: Notification, approval_view: ApprovalView, *, is_personal: bool) -> MailContent:
@@ -405,7 +403,7 @@ def _ended_approval_mail(message: Notification, approval_view: ApprovalView) -> 
     return MailContent(
         message_text.title(message),
         f"{said} {approval_view.result}".strip(),
-        why="There is nothing left to decide.",
+        why="Nothing is left to decide.",
         facts=(("Call", message_text.shorten(approval_view.card.sentence, MAX_SENTENCE)), *_facts(approval_view)),
         action="View it",
         link=message.link.partition("?")[0],
@@ -414,16 +412,16 @@ def _ended_approval_mail(message: Notification, approval_view: ApprovalView) -> 
 
 def _why(message: Notification, *, is_personal: bool) -> str:
     if not is_personal:
-        return "This goes to a list: anybody on it who may decide can sign in and do so."
+        return "This mail goes to a list. Anyone on it who may decide can sign in and do so."
     match message.purpose:
         case "remind" if message.revised:
-            return "You get this again because its arguments have changed since the last message."
+            return "You are receiving this again because the arguments have changed since the last message."
         case "remind":
-            return "You get this again because you may decide it and nobody has decided yet."
+            return "You are receiving this again because you may decide it and it is still pending."
         case "escalate":
-            return "You get this because nobody has decided it yet and it was escalated to you."
+            return "You are receiving this because it is still pending and was escalated to you."
         case _:
-            return "You get this because you may decide it."
+            return "You are receiving this because you may decide it."
 
 
 def _facts(approval_view: ApprovalView) -> Iterator[tuple[str, str]]:
@@ -439,11 +437,11 @@ def _facts(approval_view: ApprovalView) -> Iterator[tuple[str, str]]:
 
 def _about_the_link(*, is_personal: bool, has_codes: bool) -> str:
     if not is_personal:
-        return "The link shows the call to those who are signed in."
+        return "The link opens the call for people who are signed in."
     ways = "as usual, or with a code that is mailed to you" if has_codes else "as usual"
     return (
-        f"The link shows the call and decides nothing by itself. To decide, you sign in: {ways}. "
-        "Forwarding this mail does not let anybody else decide."
+        f"The link opens the call and decides nothing by itself. To decide, sign in: {ways}. "
+        "Forwarding this mail does not let anyone else decide."
     )
 
 

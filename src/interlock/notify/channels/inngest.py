@@ -27,7 +27,7 @@ def connect(context: ChannelContext) -> InngestChannel:
     key, url = text_setting(context.settings, "event_key"), text_setting(context.settings, "url", URL)
     parts = urlsplit(url)
     if parts.query or parts.fragment or parts.path not in ("", "/"):
-        raise Misconfigured("url is the address alone, such as https://inn.gs: the rest is added")
+        raise Misconfigured("url must be the address alone, such as https://inn.gs; the path is added")
     return InngestChannel(HttpPoster(context, "Inngest", f"{url.rstrip('/')}/e/{quote(key, safe='')}"))
 
 

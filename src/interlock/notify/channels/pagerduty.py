@@ -28,7 +28,9 @@ SELF_RESOLVING = ("test", "expired", "group")
 def connect(context: ChannelContext) -> PagerDutyChannel:
     key = text_setting(context.settings, "routing_key")
     if len(key) != ROUTING_KEY_LENGTH:
-        raise Misconfigured(f"routing_key has {ROUTING_KEY_LENGTH} characters; it is on the page of the integration")
+        raise Misconfigured(
+            f"routing_key must have {ROUTING_KEY_LENGTH} characters; PagerDuty shows it on the page of the integration"
+        )
     return PagerDutyChannel(
         key,
         urlsplit(context.public_url).netloc,

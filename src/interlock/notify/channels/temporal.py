@@ -76,9 +76,9 @@ def connect(context: ChannelContext) -> TemporalChannel:
     workflow, queue = text_setting(settings, "workflow", ""), text_setting(settings, "task_queue", "")
     host, _, port = target.rpartition(":")
     if not host or not port.isdigit() or "/" in target:
-        raise Misconfigured("target is a host and a port, such as temporal.example.com:7233")
+        raise Misconfigured("target must be a host and a port, such as temporal.example.com:7233")
     if bool(workflow) != bool(queue):
-        raise Misconfigured("workflow and task_queue go together: what is started, and where")
+        raise Misconfigured("workflow and task_queue must be set together")
     key = text_setting(settings, "api_key", "")
     return TemporalChannel(TemporalTarget(target, namespace, workflow, queue, key, _tls(settings, key)))
 
@@ -175,12 +175,12 @@ class TemporalChannel:
 def _to_delivery_error(error: RPCError) -> DeliveryDelayed | DeliveryRejected:
     """Translate an error without the server's own message, which may hold secrets."""
     if error.status in UNKNOWN_CODES:
-        return DeliveryUnknown(f"Temporal did not answer within {RPC_TIMEOUT.seconds} seconds.")
+        return DeliveryUnknown(f"Temporal did not respond within {RPC_TIMEOUT.seconds} seconds.")
     if error.status in RETRYABLE_CODES:
-        return DeliveryDelayed(f"Temporal cannot take it now ({error.status.name.lower()}).")
+        return DeliveryDelayed(f"Temporal is not available ({error.status.name.lower()}).")
     if _lacks_namespace(error):
-        return DeliveryRejected("Temporal has no such namespace: see the setting namespace.")
-    return DeliveryRejected(f"Temporal refused it ({error.status.name.lower()}).")
+        return DeliveryRejected("Temporal does not have this namespace. Check the setting namespace.")
+    return DeliveryRejected(f"Temporal rejected the request ({error.status.name.lower()}).")
 
 
 def _lacks_namespace(error: RPCError) -> bool:
@@ -192,11 +192,11 @@ def _tls(settings: Mapping[str, object], key: str) -> bool | TLSConfig:
     ca, certificate, private_key = (_pem(settings, name) for name in ("ca", "certificate", "private_key"))
     is_enabled = settings.get("tls", bool(key or ca or certificate))
     if not isinstance(is_enabled, bool):
-        raise Misconfigured("tls is true or false")
+        raise Misconfigured("tls must be true or false")
     if not is_enabled and (key or ca or certificate):
-        raise Misconfigured("api_key, ca and certificate need tls: true")
+        raise Misconfigured("api_key, ca and certificate require tls: true")
     if (certificate is None) != (private_key is None):
-        raise Misconfigured("certificate and private_key go together")
+        raise Misconfigured("certificate and private_key must be set together")
     own = TLSConfig(server_root_ca_cert=ca, client_cert=certificate, client_private_key=private_key)
     return own if ca or certificate else is_enabled
 
@@ -208,4 +208,4 @@ def _pem(settings: Mapping[str, object], name: str) -> bytes | None:
     try:
         return Path(path).read_bytes()
     except OSError:
-        raise Misconfigured(f"{name} is a file that can be read") from None
+        raise Misconfigured(f"{name} must be a readable file") from None

@@ -63,7 +63,7 @@ _NAME = re.compile(r"[\x21-\x7e]{1,200}")
 def connect(context: ChannelContext) -> WebhookChannel:
     url, settings = text_setting(context.settings, "url"), context.settings
     if not isinstance(settings.get("full", False), bool):
-        raise Misconfigured("full is true or false")
+        raise Misconfigured("full must be true or false")
     signer = WebhookSigner(_secrets(settings))
     return WebhookChannel(
         HttpPoster(context, "The webhook", url), signer, text_setting(settings, "acts_as", ""), settings
@@ -99,13 +99,13 @@ class WebhookChannel:
 
     async def _answer(self, request: InboundRequest, inbound: InboundPort) -> InboundResponse:
         if not self._acts_as:
-            raise NotFound("This address accepts no requests.")
+            raise NotFound("This address does not accept requests.")
         message_id = self._signer.verify(request.headers, request.body, inbound.now())
         body = _read_body(request.body)
         workspace, approval_id = _text(body, "workspace", inbound.workspace), _text(body, "approval_id")
         reviewer = await inbound.member(workspace, self._acts_as)
         if reviewer is None:
-            raise Forbidden("The account that this channel acts as is not a member of the workspace.")
+            raise Forbidden("The user of this channel is not a member of the workspace.")
         return await inbound.run_once(
             workspace,
             message_id,
@@ -204,26 +204,26 @@ def _card_details(card: Card) -> dict[str, object]:
 
 def _secrets(settings: Mapping[str, object]) -> Sequence[str]:
     if "secret" in settings and "secrets" in settings:
-        raise Misconfigured("give either secret or secrets")
+        raise Misconfigured("set either secret or secrets, not both")
     many = settings["secrets"] if "secrets" in settings else [text_setting(settings, "secret")]
     if not isinstance(many, list | tuple) or not 1 <= len(many) <= MOST_SECRETS:
-        raise Misconfigured(f"secrets is a list of one to {MOST_SECRETS}, the new one first")
+        raise Misconfigured(f"secrets must be a list of one to {MOST_SECRETS}, the newest first")
     if not all(isinstance(each, str) and each for each in many):
-        raise Misconfigured("secrets is a list of texts")
+        raise Misconfigured("secrets must be a list of texts")
     return cast(Sequence[str], many)
 
 
 def _read_body(body: bytes) -> Mapping[str, object]:
     value = parse_json(body)
     if not isinstance(value, Mapping) or not set(value) <= FIELDS:
-        raise InvalidRequest("The body is an object with approval_id, decision and maybe workspace, and nothing else.")
+        raise InvalidRequest("The body must be an object with approval_id, decision and, optionally, workspace.")
     return value
 
 
 def _text(body: Mapping[str, object], name: str, default: str = "") -> str:
     value = body.get(name, default)
     if not isinstance(value, str) or not _NAME.fullmatch(value):
-        raise InvalidRequest(f"{name} is missing or is not a name that there could be.")
+        raise InvalidRequest(f"{name} is missing or not a valid name.")
     return value
 
 
@@ -298,5 +298,5 @@ def _decode_secret(secret: str) -> bytes:
     except (binascii.Error, ValueError):
         key = b""
     if not SHORTEST <= len(key) <= LONGEST:
-        raise Misconfigured(f"a secret is {PREFIX} and base64 of {SHORTEST} to {LONGEST} bytes")
+        raise Misconfigured(f"a secret must be {PREFIX} followed by base64 of {SHORTEST} to {LONGEST} bytes")
     return key

@@ -154,19 +154,17 @@ def _details(approval_view: ApprovalView) -> Iterator[list[Json]]:
     card, fields = approval_view.card, _fields(approval_view)
     yield from _arguments(fields[: message_text.MAX_FIELDS], card.findings)
     if len(fields) > message_text.MAX_FIELDS:
-        yield [note_block(f"{len(fields) - message_text.MAX_FIELDS} more arguments are on the page.")]
+        yield [note_block(f"{len(fields) - message_text.MAX_FIELDS} more arguments are shown on the page.")]
     told = {each.pointer for each in fields[: message_text.MAX_FIELDS]}
     yield from ([_finding_block(each)] for each in card.findings if each.pointer not in told)
     if card.preview:
-        yield [
-            markup_block(f"*What would happen*\n```{escape_code(message_text.shorten(card.preview, MAX_PREVIEW))}```")
-        ]
+        yield [markup_block(f"*Preview*\n```{escape_code(message_text.shorten(card.preview, MAX_PREVIEW))}```")]
     for name, said in message_text.claims(approval_view, MAX_PREVIEW):
         yield [markup_block(f"*{name}*\n```{escape_code(said)}```")]
     if card.agent_says:
         yield [
             markup_block(
-                f"*The agent says, unverified*\n```{escape_code(message_text.shorten(card.agent_says, MAX_QUOTE))}```"
+                f"*Agent's explanation (not verified)*\n```{escape_code(message_text.shorten(card.agent_says, MAX_QUOTE))}```"
             )
         ]
 
@@ -216,7 +214,7 @@ def _sign(finding: Finding) -> str:
 
 def _argument(field: CardField) -> str:
     value = message_text.shorten(field.text, message_text.MAX_VALUE)
-    cut = f"\n_{field.length:,} characters; all of it is on the page_" if value != field.text else ""
+    cut = f"\n_{field.length:,} characters; shown in full on the page_" if value != field.text else ""
     return f"`{_name(field)}`\n```{escape_code(value or _members(field), MAX_LONG_VALUE)}```{cut}"
 
 
@@ -238,7 +236,7 @@ def _fit_blocks(groups: Iterator[list[Json]], blocks: int, size: int) -> list[Js
     shown: list[Json] = []
     for group in groups:
         if len(shown) + len(group) >= blocks or _size(shown) + _size(group) > size:
-            return [*shown, note_block("There is more than fits here: all of it is on the page.")]
+            return [*shown, note_block("This message shows only part of the call. Open the page to see all of it.")]
         shown += group
     return shown
 
@@ -276,7 +274,7 @@ def _button(kind: str, value: str, *, is_risky: bool) -> Json:
         return {**button, "style": "primary"}
     confirm = {
         "title": label_object("Approve this?"),
-        "text": label_object("The risk is high. It runs as soon as enough people have agreed."),
+        "text": label_object("High risk. It runs as soon as enough people have approved."),
         "confirm": label_object("Approve"),
         "deny": label_object("Go back"),
         "style": "danger",

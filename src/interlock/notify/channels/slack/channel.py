@@ -78,7 +78,7 @@ def connect(context: ChannelContext) -> SlackChannel:
     app_token = text_setting(context.settings, "app_token", "")
     for name, value in (("token", token), ("app_token", app_token)):
         if value.startswith(SWAPPED_PREFIXES[name]) or not value.isascii() or not value.isprintable():
-            raise Misconfigured(f"{name} is not such a token; token begins with xoxb-, and app_token with xapp-")
+            raise Misconfigured(f"{name} is not a valid token; token begins with xoxb-, app_token with xapp-")
     url = text_setting(context.settings, "url", URL).rstrip("/") + "/"
     api = SlackApi(HttpPoster(context, "Slack", url), url, token, app_token)
     return SlackChannel(api, secret, text_setting(context.settings, "channel", CHANNEL) or CHANNEL)
@@ -203,9 +203,9 @@ USER_LOOKUP_TIMEOUT = 1.5  # seconds of these to ask Slack for the user
 DONE = InboundResponse(200)
 CHANGED = "The arguments changed since you saw them. Reload the card."
 NOTHING_DECIDED = "Nothing was decided."
-NOT_SHOWN_IN_FULL = "This message does not show all of the call. Open the page to review it."
+NOT_SHOWN_IN_FULL = "This message shows only part of the call. Open the page to review it."
 GONE = "This message is no longer known to Interlock. Open the inbox."
-SLOW = "This takes longer than Slack waits; it continues in the background. Check the message, or try again."
+SLOW = "This is taking longer than Slack waits. It continues in the background: check the message, or try again."
 _ID = re.compile(r"[A-Z0-9]{1,32}")
 _VALUE = re.compile(r"(\S{1,400}) ([0-9a-f]{64})")
 
@@ -297,14 +297,14 @@ class InteractionHandler:
         """Approve it; any refusal comes from the server, which also records it."""
         await inbound.decide(delivery.workspace, delivery.approval_id, Approve(Acknowledgement(seen_digest)), reviewer)
         if reviewer.name in {vote.by for vote in approval_view.approval.votes}:
-            return "You have already approved this. It needs approval by others."
+            return "You have already approved this. It needs another person's approval."
         return ""
 
     async def _open(self, payload: Json, kind: str, approval_view: ApprovalView) -> str:
         """Open a form; return why not, or an empty text."""
         form = modals.make_form(kind, approval_view)
         if form is None:
-            return f"Slack cannot show all that this takes. Open the page to {VERBS.get(kind, kind).lower()} it."
+            return f"Slack cannot show the whole form. Open the page to {VERBS.get(kind, kind).lower()} it."
         view = form.view(str(_action_value(payload)))
         await self._api.post("views.open", {"trigger_id": payload.get("trigger_id"), "view": view})
         return ""
@@ -357,7 +357,7 @@ class InteractionHandler:
             await inbound.decide(delivery.workspace, delivery.approval_id, decision, reviewer)
         except modals.InvalidForm as wrong:
             problems = [Problem(f"/{block}", text) for block, text in wrong.errors.items()]
-            await refuse(InvalidDecision("The form is not filled in correctly.", problems))
+            await refuse(InvalidDecision("Some fields of the form are not valid.", problems))
             return _errors_response(wrong.errors)
         except Error as error:
             return _errors_response(modals.field_errors(form, error))
@@ -387,9 +387,9 @@ class InteractionHandler:
         if not isinstance(user, dict) or not isinstance(profile, dict) or user.get("id") != slack_user.user:
             raise UnknownSlackUser("Slack did not say who you are.")
         if not self._team_id or not self._team_id == user.get("team_id") == slack_user.team:
-            raise UnknownSlackUser("You belong to another Slack workspace than this app.")
+            raise UnknownSlackUser("You are in a different Slack workspace from this app.")
         if any(user.get(flag) for flag in ("is_bot", "deleted", "is_restricted", "is_ultra_restricted", "is_stranger")):
-            raise UnknownSlackUser("Slack knows you as a guest, a bot or as somebody who left.")
+            raise UnknownSlackUser("Slack lists you as a guest, a bot or a former member.")
         email = profile.get("email")
         if user.get("is_email_confirmed") is not True or not isinstance(email, str) or not email:
             raise UnknownSlackUser("Slack has not confirmed your e-mail address, or does not show it to the app.")
@@ -498,7 +498,7 @@ class SlackApi:
         except ValueError:
             payload = None
         if not isinstance(payload, dict):
-            raise DeliveryDelayed("Slack answered something that is not an answer of its API.")
+            raise DeliveryDelayed("Slack sent an unexpected response.")
         if payload.get("ok") is True:
             return payload
         raise _failure(
@@ -508,31 +508,31 @@ class SlackApi:
 
 def _failure(code: str, method: str, place: str, after: float) -> DeliveryFailed:
     if code in TRANSIENT_ERRORS:
-        return DeliveryDelayed("Slack has no time for it now.", after)
+        return DeliveryDelayed("Slack is busy.", after)
     if code in MESSAGE_GONE_ERRORS:
-        return SlackMessageGone("The message in Slack is gone or cannot be changed.")
+        return SlackMessageGone("The Slack message was deleted or can no longer be changed.")
     if code in TOKEN_ERRORS:
         which = "app_token" if method == "apps.connections.open" else "token"
         return DeliveryRejected(
-            f"Slack does not take the {which} of the configuration. Install the app again and set the new one."
+            f"Slack rejected the {which} in the configuration. Reinstall the app and set the new one."
         )
     if code == "missing_scope":
         return DeliveryRejected(
-            f"The app in Slack may not do this: add the scope {SCOPES.get(method, 'chat:write')} and reinstall."
+            f"The Slack app lacks a permission: add the scope {SCOPES.get(method, 'chat:write')} and reinstall it."
         )
-    return DeliveryRejected(_HINTS.get(code, "Slack refused it.").format(place=place))
+    return DeliveryRejected(_HINTS.get(code, "Slack rejected the request.").format(place=place))
 
 
 _HINTS = {
-    "channel_not_found": "Slack shows the app no channel {place}. Check the name, and invite the app to it.",
+    "channel_not_found": "The Slack app cannot see the channel {place}. Check the name, and invite the app to it.",
     "not_in_channel": "The app is not in {place}. Invite the app to {place} in Slack.",
     "is_archived": "{place} is archived in Slack. Unarchive it, or name another channel.",
-    "restricted_action": "Slack's settings do not let the app write in {place}. Ask an admin of the Slack workspace.",
-    "msg_too_long": "Slack says that the message is too long.",
-    "msg_blocks_too_long": "Slack says that the message is too long.",
-    "invalid_blocks": "Slack says that the message is not well formed.",
+    "restricted_action": "The Slack workspace does not allow the app to post in {place}. Ask its admin.",
+    "msg_too_long": "Slack rejected the message: too long.",
+    "msg_blocks_too_long": "Slack rejected the message: too long.",
+    "invalid_blocks": "Slack rejected the message: malformed.",
     "user_not_found": "Slack does not know this user.",
     "user_not_in_channel": "The user is not in this channel.",
-    "expired_trigger_id": "Too much time passed since the click. Click again.",
-    "trigger_expired": "Too much time passed since the click. Click again.",
+    "expired_trigger_id": "The click has timed out. Click again.",
+    "trigger_expired": "The click has timed out. Click again.",
 }

@@ -146,7 +146,7 @@ def _approve_form(approval_view: ApprovalView) -> DecisionForm | None:
         return None
     intro = [
         text_block(approval_view.card.sentence),
-        note_block("Some arguments may deceive. Look at each before you approve."),
+        note_block("Check each marked argument before you approve."),
     ]
     return DecisionForm(kind="approve", title="Look twice", submit="Approve", inputs=[], intro=intro, findings=findings)
 
@@ -170,7 +170,7 @@ def _edit_form(approval_view: ApprovalView) -> DecisionForm | None:
     return DecisionForm(
         kind="edit",
         title="Edit the call",
-        submit="Change and approve",
+        submit="Approve with changes",
         inputs=inputs,
         intro=intro,
         findings=findings,
@@ -225,7 +225,9 @@ def _edit(
         raise InvalidForm({form.first_input_id: _error_text(error.message)}) from None
     if data == canonical(args):
         raise InvalidForm(
-            {form.first_input_id: "Nothing was changed. Change something, or close this and approve the call."}
+            {
+                form.first_input_id: "There are no changes. Change something, or close this and approve the call as it is."
+            }
         )
     return Edit(data, acknowledgement)
 
@@ -260,7 +262,7 @@ def _checkbox_blocks(findings: Sequence[Finding], *, is_optional: bool) -> list[
                 "type": "input",
                 "block_id": f"{CHECKBOX_BLOCK}{start // MAX_CHECKBOXES}",
                 "optional": is_optional,
-                "label": label_object("I have looked at"),
+                "label": label_object("Checked"),
                 "element": {"type": "checkboxes", "action_id": VALUE, "options": options},
             }
         )
