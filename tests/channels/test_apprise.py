@@ -115,7 +115,7 @@ async def test_service_that_accepted_is_not_sent_it_twice(fake: Receiver) -> Non
 async def test_what_takes_too_long_is_ended(fake: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:  # R25
     channel = connected(fake)
     monkeypatch.setattr(apprise, "SEND_TIMEOUT", 0.001)
-    with pytest.raises(DeliveryDelayed, match="no answer"):
+    with pytest.raises(DeliveryDelayed, match="No response"):
         await channel.send(make_notification())
     assert fake.accepted == []
 
@@ -164,7 +164,7 @@ def test_public_addresses_are_open_and_private_ones_if_the_settings_say_so() -> 
         ({"urls": ["json://planted/x"]}, "json of number 1 is not among"),
         ({"urls": ["planted planted"]}, "what it begins with of number 1"),
         ({"urls": ["ntfy://ok/topic", "discord://planted"]}, "number 2 is not understood"),
-        ({"urls": ["ntfy://ok/topic"], "schemes": ["ntfy", "dbus"]}, "reaches nobody"),
+        ({"urls": ["ntfy://ok/topic"], "schemes": ["ntfy", "dbus"]}, "notifies nobody"),
         ({"urls": ["ntfy://ok/topic"], "schemes": ["tgram"]}, "ntfy of number 1 is not among"),
         ({"urls": ["ntfy://ok/topic"], "allow_private": 1}, "true or false"),
         ({"urls": ["ntfy://ok/topic"], "follow_up": 1}, "true or false"),

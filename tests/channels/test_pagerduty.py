@@ -182,7 +182,7 @@ async def test_routing_and_escalation_of_a_call_are_one_incident_that_ends_with_
     await approve(services, approval_id)
     await channels.sweep()
     assert (len(duty.incidents), duty.open, duty.receiver.refused) == (1, [], [])
-    with pytest.raises(NotFound, match="accepts no requests"):
+    with pytest.raises(NotFound, match="does not accept requests"):
         channels.notifications.get_inbound_channel("pager")
     await channels.close()
 

@@ -126,7 +126,7 @@ async def test_edit_shows_a_field_for_each_argument_and_keeps_what_it_does_not_s
         ({"amount": "x", "splits (JSON)": "NaN"}, {"amount", "splits (JSON)"}),
         ({"amount": "-1"}, {"amount"}),
         ({"splits (JSON)": '["a"]'}, {"splits (JSON)"}),
-        ({}, {"amount": "There are no changes. Change something, or close this and approve the call as it is."}),
+        ({}, {"amount": "There are no changes. Change something, or close this and approve the call."}),
     ],
 )
 async def test_what_does_not_fit_is_said_at_its_field_and_nothing_typed_is_lost(

@@ -97,7 +97,7 @@ async def test_a_form_that_slack_has_to_wait_for_says_so_and_goes_on(
     monkeypatch.setattr("interlock.notify.channels.slack.channel.USER_LOOKUP_TIMEOUT", 60)
     scenario.slack.slow = asyncio.Event()
     said = await scenario.submit(form, {"Reason": "no"})
-    assert said["Reason"].startswith("This takes longer than Slack waits; it continues in the background.")
+    assert said["Reason"].startswith("This is taking longer than Slack waits. It continues in the background")
     scenario.slack.slow.set()
     await scenario.state.notifications.channels["slack"].close()
     assert await scenario.decision(approval_id) == ("reject", "bob", "slack")

@@ -64,12 +64,12 @@ async def test_unknown_user_gets_a_reason_and_a_link_to_identify(scenario: Slack
         ({"is_email_confirmed": "true"}, "Slack has not confirmed your e-mail address"),
         ({"is_email_confirmed": None}, "Slack has not confirmed your e-mail address"),
         ({"profile": {"display_name": "ada"}}, "does not show it to the app"),
-        ({"is_bot": True}, "a guest, a bot or as somebody who left"),
-        ({"deleted": True}, "a guest, a bot or as somebody who left"),
+        ({"is_bot": True}, "a guest, a bot or a former member"),
+        ({"deleted": True}, "a guest, a bot or a former member"),
         ({"is_restricted": True}, "a guest"),
         ({"is_ultra_restricted": True}, "a guest"),
         ({"is_stranger": True}, "a guest"),
-        ({"team_id": "T2"}, "another Slack workspace"),
+        ({"team_id": "T2"}, "a different Slack workspace"),
     ],
 )
 async def test_email_address_counts_only_if_slack_confirmed_it(

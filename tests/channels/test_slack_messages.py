@@ -191,12 +191,12 @@ async def test_a_test_and_a_message_for_many_have_words_and_a_link(scenario: Sla
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("channel_not_found", "Slack shows the app no channel #approvals. Check the name, and invite the app to it."),
+        ("channel_not_found", "The Slack app cannot see the channel #approvals. Check the name, and invite the app to it."),
         ("not_in_channel", "The app is not in #approvals. Invite the app to #approvals in Slack."),
         ("is_archived", "#approvals is archived in Slack."),
-        ("invalid_auth", "Slack does not take the token of the configuration."),
-        ("token_revoked", "Slack does not take the token of the configuration."),
-        ("missing_scope", "add the scope chat:write and reinstall."),
+        ("invalid_auth", "Slack rejected the token in the configuration."),
+        ("token_revoked", "Slack rejected the token in the configuration."),
+        ("missing_scope", "add the scope chat:write and reinstall it."),
         ("something_xoxb_new", "Slack rejected the request."),
     ],
 )

@@ -129,7 +129,7 @@ async def test_what_does_not_pass_is_shown(fake: Temporal, flows: Channel, code:
 @pytest.mark.parametrize("made", [wake_notification(), make_notification("test")], ids=["woken", "test"])
 async def test_a_namespace_that_there_is_not_is_said(fake: Temporal, made: Notification) -> None:
     """It is NOT_FOUND as well, and no workflow that has ended."""
-    with pytest.raises(DeliveryRejected, match="no such namespace"):
+    with pytest.raises(DeliveryRejected, match="does not have this namespace"):
         await channel(fake, namespace="elsewhere").send(made)
 
 
@@ -156,12 +156,12 @@ async def test_a_test_asks_for_the_namespace_and_signals_nobody(fake: Temporal, 
         ({}, "target is missing"),
         ({"target": "temporal.example"}, "a host and a port"),
         ({"target": "https://temporal.example:7233"}, "a host and a port"),
-        ({"target": "t:7233", "workflow": "Refund"}, "go together"),
-        ({"target": "t:7233", "task_queue": "refunds"}, "go together"),
+        ({"target": "t:7233", "workflow": "Refund"}, "must be set together"),
+        ({"target": "t:7233", "task_queue": "refunds"}, "must be set together"),
         ({"target": "t:7233", "tls": "yes"}, "true or false"),
         ({"target": "t:7233", "tls": 1}, "true or false"),
-        ({"target": "t:7233", "tls": False, "api_key": "planted"}, "need tls: true"),
-        ({"target": "t:7233", "ca": "/planted/file"}, "a file that can be read"),
+        ({"target": "t:7233", "tls": False, "api_key": "planted"}, "require tls: true"),
+        ({"target": "t:7233", "ca": "/planted/file"}, "a readable file"),
         ({"target": "t:7233", "namespaces": "x"}, 'did you mean "namespace"'),
     ],
 )
@@ -174,7 +174,7 @@ def test_settings_that_cannot_be_right_are_refused_in_words(settings: dict[str, 
 def test_a_certificate_goes_with_its_key(tmp_path: Path) -> None:
     pem = tmp_path / "client.pem"
     pem.write_text("-----BEGIN CERTIFICATE-----")
-    with pytest.raises(Misconfigured, match="go together"):
+    with pytest.raises(Misconfigured, match="must be set together"):
         open_channel("flows", "temporal", ChannelContext("flows", {"target": "t:7233", "certificate": str(pem)}))
     both = {"target": "t:7233", "certificate": str(pem), "private_key": str(pem)}
     assert isinstance(open_channel("flows", "temporal", ChannelContext("flows", both))[0], Kind)

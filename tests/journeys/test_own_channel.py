@@ -94,7 +94,7 @@ async def test_the_shell_lists_tests_and_explains_it(shell: Shell) -> None:  # R
         await asyncio.to_thread(shell, "migrate")
         done = await asyncio.to_thread(shell.process, "channels", "test", "pager", *NAMED)
         assert (done.code, done.out, done.err) == (0, "Sent a test through pager.\n", "")
-        assert pages(receiver)[0]["title"].startswith("A test from Interlock")
+        assert pages(receiver)[0]["title"].startswith("Test message from Interlock")
     configure(shell, "mycompany.pager:Pgr")
     failed = shell.process("channels", "list", *NAMED)
     assert failed.code == 2

@@ -109,7 +109,7 @@ def check_url(url: str, egress: EgressPolicy) -> str:
         raise Misconfigured(f"url: {error.message}") from None
     if target.scheme != "https" and not egress.private:
         raise Misconfigured(
-            "url must begin with https://, unless allow_private: true says that it is in your own network"
+            "url must begin with https://, unless allow_private is true for your own network"
         )
     return url
 

@@ -29,7 +29,7 @@ def connect(context: ChannelContext) -> PagerDutyChannel:
     key = text_setting(context.settings, "routing_key")
     if len(key) != ROUTING_KEY_LENGTH:
         raise Misconfigured(
-            f"routing_key must have {ROUTING_KEY_LENGTH} characters; PagerDuty shows it on the page of the integration"
+            f"routing_key must have {ROUTING_KEY_LENGTH} characters, as PagerDuty shows it"
         )
     return PagerDutyChannel(
         key,

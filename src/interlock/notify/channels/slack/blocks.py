@@ -164,7 +164,8 @@ def _details(approval_view: ApprovalView) -> Iterator[list[Json]]:
     if card.agent_says:
         yield [
             markup_block(
-                f"*Agent's explanation (not verified)*\n```{escape_code(message_text.shorten(card.agent_says, MAX_QUOTE))}```"
+                "*Agent's explanation (not verified)*\n"
+                f"```{escape_code(message_text.shorten(card.agent_says, MAX_QUOTE))}```"
             )
         ]
 

@@ -226,7 +226,7 @@ def _edit(
     if data == canonical(args):
         raise InvalidForm(
             {
-                form.first_input_id: "There are no changes. Change something, or close this and approve the call as it is."
+                form.first_input_id: "There are no changes. Change something, or close this and approve the call."
             }
         )
     return Edit(data, acknowledgement)
