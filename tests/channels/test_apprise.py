@@ -87,7 +87,7 @@ async def test_a_private_address_is_not_connected_to(fake: Receiver) -> None:  #
     channel = connected(fake, allow_private=False)
     with pytest.raises(DeliveryDelayed) as caught:
         await channel.send(make_notification())
-    assert str(caught.value) == "1 of 1 services did not take it."
+    assert str(caught.value) == "1 of 1 services rejected the message."
     assert fake.requests == []
 
 
@@ -160,12 +160,12 @@ def test_public_addresses_are_open_and_private_ones_if_the_settings_say_so() -> 
         ({}, "urls is missing"),
         ({"urls": []}, "one to 20"),
         ({"urls": "ntfy://x/y"}, "list of texts"),
-        ({"urls": ["syslog://planted"]}, "syslog of number 1 is not among"),
-        ({"urls": ["json://planted/x"]}, "json of number 1 is not among"),
+        ({"urls": ["syslog://planted"]}, "syslog of number 1 is not in schemes"),
+        ({"urls": ["json://planted/x"]}, "json of number 1 is not in schemes"),
         ({"urls": ["planted planted"]}, "what it begins with of number 1"),
-        ({"urls": ["ntfy://ok/topic", "discord://planted"]}, "number 2 is not understood"),
+        ({"urls": ["ntfy://ok/topic", "discord://planted"]}, "cannot read number 2"),
         ({"urls": ["ntfy://ok/topic"], "schemes": ["ntfy", "dbus"]}, "notifies nobody"),
-        ({"urls": ["ntfy://ok/topic"], "schemes": ["tgram"]}, "ntfy of number 1 is not among"),
+        ({"urls": ["ntfy://ok/topic"], "schemes": ["tgram"]}, "ntfy of number 1 is not in schemes"),
         ({"urls": ["ntfy://ok/topic"], "allow_private": 1}, "true or false"),
         ({"urls": ["ntfy://ok/topic"], "follow_up": 1}, "true or false"),
     ],

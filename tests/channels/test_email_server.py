@@ -36,11 +36,11 @@ async def test_a_mail_server_on_this_machine_needs_neither_tls_nor_password(tmp_
     ("says", "kind", "words"),
     [
         ({"RCPT": "450 4.2.1 mailbox busy"}, DeliveryDelayed, "temporarily rejects the address (450)"),
-        ({"RCPT": "550 5.1.1 nobody here"}, DeliveryRejected, "refused the address (550)"),
+        ({"RCPT": "550 5.1.1 nobody here"}, DeliveryRejected, "rejected the address (550)"),
         ({"MAIL": "451 4.3.0 later"}, DeliveryDelayed, "is not ready (451)"),
         ({"MAIL": "550 5.7.1 not from you"}, DeliveryDelayed, "Check `from`"),
         ({"DATA": "452 4.3.1 disk full"}, DeliveryDelayed, "temporarily rejects the mail (452)"),
-        ({"DATA": "554 5.7.1 spam"}, DeliveryRejected, "refused the mail (554)"),
+        ({"DATA": "554 5.7.1 spam"}, DeliveryRejected, "rejected the mail (554)"),
     ],
 )
 async def test_what_the_server_says_decides_whether_it_is_tried_again(
@@ -131,7 +131,7 @@ async def test_an_address_that_is_none_is_said_and_not_tried(server: MailServer,
         ({"to": "nowhere"}, "to is not an e-mail address"),
         ({"to": [1]}, "to must be an address"),
         ({"to": ["a@example.com"] * 21}, "at most 20"),
-        ({"tls": "ssl"}, "tls is one of starttls, implicit, none"),
+        ({"tls": "ssl"}, "tls must be one of starttls, implicit, none"),
         ({"tls": "none", "host": "smtp.example.com"}, "tls: none is only for a mail server on this machine"),
         ({"port": 0}, "port must be a number"),
         ({"port": "587"}, "port must be a number"),

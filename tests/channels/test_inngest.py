@@ -116,7 +116,7 @@ async def test_server_that_is_down_is_retried() -> None:
     ("settings", "words"),
     [
         ({}, "event_key is missing"),
-        ({"event_key": ""}, "event_key is not a text"),
+        ({"event_key": ""}, "event_key must be text"),
         ({"event_key": KEY, "url": "http://inngest.example"}, "https://"),
         ({"event_key": KEY, "url": "https://inn.gs/e/mine"}, "the address alone"),
         ({"event_key": KEY, "url": "https://inn.gs?x=1"}, "the address alone"),

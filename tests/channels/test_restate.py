@@ -128,7 +128,7 @@ async def test_ingress_that_is_down_is_retried(workflows: Channel, ingress: Rece
     [
         ({}, "url is missing"),
         ({"url": "http://restate.example"}, "https://"),
-        ({"url": "https://restate.example", "key": 7}, "key is not a text"),
+        ({"url": "https://restate.example", "key": 7}, "key must be text"),
         ({"url": "https://restate.example", "allow_private": "yes"}, "true or false"),
         ({"url": "https://restate.example", "keys": "x"}, 'did you mean "key"'),
         ({"url": "nonsense"}, "url"),

@@ -91,7 +91,7 @@ async def test_no_argument_is_more_than_text(scenario: SlackScenario, text: str,
 async def test_a_long_value_says_how_long_it_is_and_where_all_of_it_is(scenario: SlackScenario) -> None:
     await scenario.ask(spec=FREE, args={"text": "x" * 1_000_000})
     said = "\n".join(text for _, text in texts(scenario.slack.all_messages[0]))
-    assert "1,000,000 characters; all of it is on the page" in said
+    assert "1,000,000 characters; shown in full on the page" in said
     assert len(said) < 9_000
 
 
@@ -191,7 +191,10 @@ async def test_a_test_and_a_message_for_many_have_words_and_a_link(scenario: Sla
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("channel_not_found", "The Slack app cannot see the channel #approvals. Check the name, and invite the app to it."),
+        (
+            "channel_not_found",
+            "The Slack app cannot see the channel #approvals. Check the name, and invite the app to it.",
+        ),
         ("not_in_channel", "The app is not in #approvals. Invite the app to #approvals in Slack."),
         ("is_archived", "#approvals is archived in Slack."),
         ("invalid_auth", "Slack rejected the token in the configuration."),

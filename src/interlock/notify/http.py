@@ -108,9 +108,7 @@ def check_url(url: str, egress: EgressPolicy) -> str:
     except InvalidRequest as error:
         raise Misconfigured(f"url: {error.message}") from None
     if target.scheme != "https" and not egress.private:
-        raise Misconfigured(
-            "url must begin with https://, unless allow_private is true for your own network"
-        )
+        raise Misconfigured("url must begin with https://, unless allow_private is true for your own network")
     return url
 
 

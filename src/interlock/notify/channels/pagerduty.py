@@ -28,9 +28,7 @@ SELF_RESOLVING = ("test", "expired", "group")
 def connect(context: ChannelContext) -> PagerDutyChannel:
     key = text_setting(context.settings, "routing_key")
     if len(key) != ROUTING_KEY_LENGTH:
-        raise Misconfigured(
-            f"routing_key must have {ROUTING_KEY_LENGTH} characters, as PagerDuty shows it"
-        )
+        raise Misconfigured(f"routing_key must have {ROUTING_KEY_LENGTH} characters, as PagerDuty shows it")
     return PagerDutyChannel(
         key,
         urlsplit(context.public_url).netloc,

@@ -225,9 +225,7 @@ def _edit(
         raise InvalidForm({form.first_input_id: _error_text(error.message)}) from None
     if data == canonical(args):
         raise InvalidForm(
-            {
-                form.first_input_id: "There are no changes. Change something, or close this and approve the call."
-            }
+            {form.first_input_id: "There are no changes. Change something, or close this and approve the call."}
         )
     return Edit(data, acknowledgement)
 
