@@ -348,7 +348,7 @@ async def test_only_admins_erase(services: AppServices) -> None:
 @pytest.mark.parametrize("scope", ["approval", "thread", "person", "retention"])
 async def test_nothing_named_is_nothing_erased(services: AppServices, scope: str) -> None:
     await run_call(services)
-    with pytest.raises(InvalidRequest, match="Say what to erase"):
+    with pytest.raises(InvalidRequest, match="Name what to erase"):
         await erase(services, scope, "")
     assert "erased" not in await event_kinds(services)
 

@@ -188,7 +188,7 @@ async def test_a_key_is_bound_to_agents_tools_and_a_requester(services: AppServi
 
 async def test_a_requester_is_said_once_and_is_nobody_called_any(services: AppServices) -> None:
     accounts = services.accounts
-    with pytest.raises(InvalidRequest, match="say one of them"):
+    with pytest.raises(InvalidRequest, match="Name one requester"):
         await accounts.create_key("default", "desk", "agent", "ada", "dave", KeyBindings(requester="carol"))
     with pytest.raises(InvalidRequest, match="Only an agent's key"):
         await accounts.create_key("default", "desk", "viewer", "ada", "dave", KeyBindings(("office",)))

@@ -405,7 +405,7 @@ async def test_a_row_that_no_entry_speaks_of_is_told(
     marks = ", ".join("?" * len(row))
     database.sql_without_triggers(f"insert into {table} ({', '.join(row)}) values ({marks})", *row.values())
     [fault] = await find_violations(services)
-    assert (fault.table, fault.message.endswith("No entry of the ledger says who made it.")) == (table, True)
+    assert (fault.table, fault.message.endswith("No entry of the ledger records its creation.")) == (table, True)
 
 
 @pytest.mark.parametrize("table", ["approvals", "users", "keys", "policies", "grants", "agents", "freezes", "pins"])
@@ -413,7 +413,7 @@ async def test_rows_that_are_gone_are_told(services: AppServices, database: Data
     [(count,)] = database.sql(f"select count(*) from {table}")
     database.sql_without_triggers(f"delete from {table}")
     result = await find_violations(services)
-    assert {(fault.table, "its row is gone" in fault.message) for fault in result} == {(table, True)}
+    assert {(fault.table, "Its row is missing" in fault.message) for fault in result} == {(table, True)}
     assert len(result) == count
 
 
@@ -428,7 +428,7 @@ async def test_a_name_that_a_key_used_is_told_if_it_is_not_noted(services: AppSe
     )
     result = [(each.table, each.row, each.message.partition(": ")[2]) for each in await find_violations(services)]
     assert sorted((table, key) for table, key, _ in result) == [("key_agents", "k1"), ("key_agents", "key of clerk")]
-    assert all(said.startswith("It used the name of the agent") for _, _, said in result)
+    assert all(said.startswith("It used the agent name") for _, _, said in result)
     database.sql_without_triggers("insert into key_agents (workspace, agent, key_id) values ('default', 'clerk', 'k1')")
     database.sql_without_triggers(
         "insert into key_agents (workspace, agent, key_id) values ('default', 'clerk', 'key of clerk')"
@@ -642,7 +642,7 @@ async def test_a_tally_that_the_ledger_does_not_give_is_told(
     n += counted
     database.sql("delete from tallies where status = ?", status)
     database.sql("insert into tallies (workspace, status, n) values ('default', ?, ?)", status, n)
-    message = f"tally {status}: It is {n}, by the ledger {counted}."
+    message = f"count of {status}: It is {n}; the ledger gives {counted}."
     found = (await audit.verify(services.store, "default")).violations
     assert found == (Violation(0, message, "tallies", status, "n"),)
 

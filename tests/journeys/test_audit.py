@@ -86,14 +86,14 @@ def test_an_empty_ledger_and_a_missing_workspace_are_valid(shell: Shell) -> None
         ("update payloads set args = cast('{}' as blob) where shown is null", "Its arguments were altered"),
         ("update payloads set args = cast('{}' as blob) where shown is not null", "Its row was altered"),
         ("update payloads set args = 'a text' where shown is null", "Its row cannot be read"),
-        ("delete from payloads where shown is not null", "Its arguments are gone and nothing says who erased them"),
-        ("delete from approvals where status = 'pending'", "its row is gone"),
+        ("delete from payloads where shown is not null", "Its arguments are missing, and no entry records an erasure"),
+        ("delete from approvals where status = 'pending'", "Its row is missing"),
         ("update approvals set decision = 'nonsense' where status = 'approved'", "cannot be read"),
         ("update approvals set requester = 'mallory'", "requester is mallory in its row; the ledger says"),
         ("update payloads set sentence = 'Nothing'", "sentence in its row is not what the ledger says."),
         (
             "insert into users (workspace, name, role, teams) values ('default', 'mallory', 'admin', '[]')",
-            "user mallory: No entry of the ledger says who made it.",
+            "user mallory: No entry of the ledger records its creation.",
         ),
     ],
 )
@@ -111,7 +111,7 @@ async def test_a_row_of_which_the_ledger_knows_nothing_is_found(shell: Shell) ->
         "update copy set id = 'forged', call_id = 'forged'",
         "insert into approvals select * from copy",
     )
-    assert_invalid(shell("audit", "verify"), "approval forged: The ledger knows nothing of it.")
+    assert_invalid(shell("audit", "verify"), "approval forged: The ledger has no entry about it.")
 
 
 async def test_a_cut_tail_is_found_with_a_head_that_was_kept_elsewhere(shell: Shell) -> None:
@@ -130,7 +130,7 @@ async def test_a_cut_tail_is_found_with_a_head_that_was_kept_elsewhere(shell: Sh
         f"update heads set seq = {old['seq']}, link = '{old['link']}', at = {old['at']}",
     )
     assert shell("audit", "verify").code == 0  # the chain alone does not show it
-    assert_invalid(shell("audit", "verify", "--head", "head.json"), "The chain ends before the head")
+    assert_invalid(shell("audit", "verify", "--head", "head.json"), "The chain ends before the saved head")
 
 
 async def test_a_head_that_is_older_than_the_ledger_still_fits(shell: Shell) -> None:
@@ -185,8 +185,8 @@ async def test_what_was_erased_is_said_and_leaves_the_record_valid(shell: Shell)
             False,
             "entry 1: The contents of the entries 1 to 3 are gone and nothing says who erased them.",
         ),
-        ([(1, 3)], False, True, "Its arguments are gone and nothing says who erased them."),
-        ([(2, 3)], True, True, "Its arguments are gone and nothing says who erased them."),
+        ([(1, 3)], False, True, "Its arguments are missing, and no entry records an erasure."),
+        ([(2, 3)], True, True, "Its arguments are missing, and no entry records an erasure."),
     ],
 )
 async def test_what_nobody_says_was_erased_is_found(
@@ -272,8 +272,8 @@ async def test_a_signed_head_is_trusted_by_its_key_alone(shell: Shell) -> None:
         assert "by the trusted key" in done.out
     for name, trusted, words in (
         ("unsigned.json", key, "The head unsigned.json is not signed."),
-        ("altered.json", key, "The head altered.json was altered: its signature does not fit."),
-        ("altered.json", "", "The head altered.json was altered: its signature does not fit."),
+        ("altered.json", key, "The head altered.json was altered: its signature does not match."),
+        ("altered.json", "", "The head altered.json was altered: its signature does not match."),
         ("head.json", other, f"is signed by another key: fingerprint {head.json['fingerprint']}, not "),
     ):
         done = shell("audit", "verify", "--head", name, *(["--key", trusted] if trusted else []))

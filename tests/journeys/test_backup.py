@@ -26,7 +26,7 @@ from tests.support import Clock, open_services, propose_pending
 
 pytestmark = pytest.mark.smoke
 
-CUT = "The chain ends before the head"
+CUT = "The chain ends before the saved head"
 
 
 def ignore_progress(done: int, pages: int) -> None:

@@ -40,9 +40,9 @@ from tests.support import OK, START, Clock, approve, open_services, propose_pend
 MAIL = ToolSpec("send_mail", "write")
 PAY = ToolSpec("pay", "destructive", secret=("key",))
 ENDED_CALL, PENDING_CALL = "call1", "call2"
-OTHER_DIGEST = "Its arguments were altered: they do not have the digest that people saw."
-OTHER_BINDING = "Its row was altered: call, terms and arguments do not give its binding."
-BOUND_ELSEWHERE = "Its row is bound to other arguments than the ledger says."
+OTHER_DIGEST = "Its arguments were altered: their digest is not the one that people saw."
+OTHER_BINDING = "Its row was altered: call, terms and arguments do not match its binding."
+BOUND_ELSEWHERE = "Its row is bound to other arguments than the ledger records."
 
 
 @pytest.fixture(scope="module")
@@ -174,12 +174,12 @@ async def test_what_was_erased_is_counted_and_attributed(services: AppServices, 
         (
             "delete from payloads where shown is null",
             ENDED_CALL,
-            "Its arguments are gone and nothing says who erased them.",
+            "Its arguments are missing, and no entry records an erasure.",
         ),
         (
             "delete from approvals where call_id = 'call2'",
             PENDING_CALL,
-            "The ledger speaks of it, but its row is gone.",
+            "Its row is missing, although the ledger has entries about it.",
         ),
     ],
 )
@@ -230,7 +230,7 @@ async def test_a_row_of_which_the_ledger_knows_nothing_is_told(services: AppServ
         "insert into approvals select * from copy",
     )
     assert violations(await verify(services.store, "default")) == [
-        (0, "approval forged: The ledger knows nothing of it.")
+        (0, "approval forged: The ledger has no entry about it.")
     ]
 
 
@@ -249,7 +249,7 @@ async def test_a_row_that_is_no_approval_does_not_end_the_look_at_rows(
     tamper(database, "update approvals set decision = 'nonsense'", "delete from approvals where call_id = 'call2'")
     said = [message for _, message in violations(await verify(services.store, "default"))]
     assert said[0].startswith(f"approval {find_approval_id(database, ENDED_CALL)}: Its row cannot be read: ")
-    assert said[1:] == [f"approval {waits}: The ledger speaks of it, but its row is gone."]
+    assert said[1:] == [f"approval {waits}: Its row is missing, although the ledger has entries about it."]
 
 
 async def test_an_entry_that_is_no_json_is_told_for_its_row_too(services: AppServices, database: SqliteFile) -> None:
@@ -379,10 +379,10 @@ async def test_a_row_that_only_the_ledger_or_only_its_table_knows_is_told(
     table: str, label: str, row_id: str, kind: str, data: dict[str, object]
 ) -> None:
     events = (Event("signed_in", "ada", {}), Event(kind, "ada", data))
-    gone = f"{label} {row_id}: The ledger speaks of it, but its row is gone."
+    gone = f"{label} {row_id}: Its row is missing, although the ledger has entries about it."
     assert await row_violations(table, PageReader(), *events) == [Violation(2, gone, table, row_id)]
     assert await row_violations(table, PageReader(row_id), *events) == []
-    forged = f"{label} {row_id}: No entry of the ledger says who made it."
+    forged = f"{label} {row_id}: No entry of the ledger records its creation."
     assert await row_violations(table, PageReader(row_id)) == [Violation(0, forged, table, row_id)]
 
 
@@ -532,7 +532,7 @@ async def test_a_kept_head_counts_when_parts_are_read_again(services: AppService
     tamper(database, "delete from events where seq = 5", "update heads set seq = 4")
     whole = await verify(services.store, "default", kept)
     assert whole == await verify(services.store, "default", kept, parts=truncate_at(services.store, 2))
-    assert any("The chain ends before the head" in message for _, message in violations(whole))
+    assert any("The chain ends before the saved head" in message for _, message in violations(whole))
 
 
 # --- while others write

@@ -80,7 +80,7 @@ def test_a_signed_head_is_genuine_until_anything_in_it_changes() -> None:
         replace(SIGNED, key="ab"),
     ):
         assert not has_valid_signature(changed), changed
-        assert distrust_reason(changed, "") == "was altered: its signature does not fit"
+        assert distrust_reason(changed, "") == "was altered: its signature does not match"
 
 
 # R49

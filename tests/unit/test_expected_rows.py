@@ -468,7 +468,7 @@ def test_a_difference_names_fields_and_hides_texts() -> None:
     assert said["decision.by"] == "decision.by is mallory in its row; the ledger says alice."
     assert said["decision.reason"] == "decision.reason in its row is not what the ledger says."
     assert str(RowDifference("x", 1, "a" * 300, None)) == f"x is {'a' * 200}… in its row; the ledger says null."
-    assert str(RowDifference("binding", 1)) == "Its row is bound to other arguments than the ledger says."
+    assert str(RowDifference("binding", 1)) == "Its row is bound to other arguments than the ledger records."
 
 
 HIDDEN = {

@@ -379,7 +379,7 @@ def test_the_invariant_accepts_any_entry_content(content: dict[str, object]) -> 
 
 
 def test_a_freeze_of_a_scope_that_there_is_not_is_a_fault() -> None:
-    assert violations(freeze_event("galaxy")) == ["A freeze has a scope that there is not."]
+    assert violations(freeze_event("galaxy")) == ["A freeze has an unknown scope."]
 
 
 # R59

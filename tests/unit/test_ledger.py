@@ -102,8 +102,8 @@ COMPLETE_CHAIN = (
     Event("run_closed", "r1", {"run": "r"}),
 )
 MIXED = chain(*COMPLETE_CHAIN)
-REWRITTEN = "The chain does not pass through the head that was kept: it was rewritten."
-ALTERED_LINK = "The entry was altered, or one before it was: its link does not fit."
+REWRITTEN = "The chain does not contain the saved head: it was rewritten."
+ALTERED_LINK = "The entry, or one before it, was altered: its link does not match."
 
 
 # --- sealing
@@ -402,7 +402,7 @@ def test_numbers_that_are_not_consecutive_are_found_though_the_links_fit(seq: in
 def test_time_that_runs_backwards_is_found() -> None:
     first = make_entry(PROPOSED, Head("default"), NOW, SALT)
     second = make_entry(APPROVED, last_head([first]), NOW - 1, SALT)
-    assert verify([first, second]).violations == [Violation(2, "Time runs backwards.")]
+    assert verify([first, second]).violations == [Violation(2, "Its time is before that of the previous entry.")]
     assert verify([first, make_entry(APPROVED, last_head([first]), NOW, SALT)]).violations == []
 
 
@@ -491,7 +491,7 @@ def test_an_erasure_that_cannot_be_understood_is_a_fault(data: str) -> None:
     last = entries[-1]
     forged = last._replace(data=data, link=hash_link(entries[-2].link, skeleton(*last[:6], data, last.digest)))
     found = verify([*entries[:-1], forged]).violations
-    assert found == [Violation(3, "The entry does not say in the known form what was erased.")]
+    assert found == [Violation(3, "The entry does not list in a known format what was erased.")]
 
 
 # R49
@@ -676,7 +676,7 @@ def verify_raw(entries: Sequence[Entry]) -> list[Violation]:
 # --- the invariants, each violated once
 
 
-ONCE = "An approval is proposed once, and before all else."
+ONCE = "An approval has one proposal, and it comes first."
 
 
 # R49
@@ -707,13 +707,13 @@ ONCE = "An approval is proposed once, and before all else."
         ),
         (
             (*COMPLETE_HISTORY[:2], event("started", "running", fence=1, binding=B2)),
-            "The entry speaks of other arguments",
+            "The entry is about other arguments",
         ),
-        ((PROPOSED, event("approved", "approved", binding=B2)), "The entry speaks of other arguments"),
+        ((PROPOSED, event("approved", "approved", binding=B2)), "The entry is about other arguments"),
         ((PROPOSED, event("delegated", "approved"), STARTED), "What ran is not what was approved."),
         ((PROPOSED, event("proposed", "pending", binding=B2)), ONCE),
         ((PROPOSED, event("allowed", "approved", binding=B2)), ONCE),
-        ((PROPOSED, event("edited", "pending", binding=B2), APPROVED), "The entry speaks of other arguments"),
+        ((PROPOSED, event("edited", "pending", binding=B2), APPROVED), "The entry is about other arguments"),
         ((PROPOSED, event("approved", "melted")), "An entry of the kind approved cannot lead to melted"),
         ((PROPOSED, event("reminded", "running")), "An entry of the kind reminded cannot lead to running"),
         ((PROPOSED, event("melted", "pending")), "An entry of the kind melted cannot lead to pending"),
@@ -864,10 +864,10 @@ def test_a_second_binding_is_a_violation(spelled: str) -> None:
     data = last.data.replace(f'{{"binding":"{B1}",', spelled % (B1, B2))
     assert data != last.data
     forged = last._replace(data=data, link=hash_link(entries[-1].link, skeleton(*last[:6], data, last.digest)))
-    assert verify([*entries, forged]).violations[0].message.startswith("The entry speaks of other arguments")
+    assert verify([*entries, forged]).violations[0].message.startswith("The entry is about other arguments")
     others = chain(*(one._replace(approval_id=name) for name in ("a1", "a2", "a3") for one in (PROPOSED, APPROVED)))
     copied = [entry._replace(data=data) if entry.kind == "approved" else entry for entry in others]
-    found = [fault for fault in verify(copied).violations if fault.message.startswith("The entry speaks of")]
+    found = [fault for fault in verify(copied).violations if fault.message.startswith("The entry is about")]
     assert [fault.seq for fault in found] == [2, 4, 6], "nor by saying it again"
 
 

@@ -197,7 +197,7 @@ def test_erased_content_is_an_empty_column() -> None:
     assert (report.violations, report.erased) == ((), 3)
     assert report.erasures[0].to_json()["actor"] == "bob"
     assert_violation(
-        verify(write_export(gone[:5])), 5, "The content of entry 5 is gone and nothing says who erased it."
+        verify(write_export(gone[:5])), 5, "The content of entry 5 is missing, and no entry records an erasure."
     )
     later = verify(write_export(entries[:5]), write_export(gone[5:], last_head(entries[:5])))
     assert later.violations == (), "an earlier export still holds it"
@@ -241,7 +241,7 @@ def test_a_forged_end_is_found_by_a_head_or_a_key(number: int) -> None:
     end = last_head(cut) if cut else Head("default")
     forged = join_lines([*LINES[:number], compact_json(end.to_json()), b""])
     assert verify(forged).violations == (), "a chain alone does not show it"
-    assert_violation(verify(forged, kept=HEAD), 9, "The chain ends before the head that was kept")
+    assert_violation(verify(forged, kept=HEAD), 9, "The chain ends before the saved head")
     assert_violation(verify(forged, trusted=SIGNER.key), end.seq, "is not signed")
 
 
@@ -251,13 +251,13 @@ def test_a_rewritten_chain_is_found_by_an_older_head() -> None:
     assert verify(write_export(other)).violations == ()
     for number in (1, 3, 5):
         report = verify(write_export(other), kept=last_head(ENTRIES[:number]))
-        assert_violation(report, number, "does not pass through the head that was kept: it was rewritten")
+        assert_violation(report, number, "does not contain the saved head: it was rewritten")
 
 
 # R49
 def test_a_changed_signature_or_signed_value_is_found() -> None:
     for old, new in ((b'"signed_at":5000', b'"signed_at":5001'), (b'"signature":"', b'"signature":"00')):
-        assert_violation(verify(write_export().replace(old, new)), 9, "was altered: its signature does not fit")
+        assert_violation(verify(write_export().replace(old, new)), 9, "was altered: its signature does not match")
     other = Ed25519Signer(Ed25519PrivateKey.from_private_bytes(b"\2" * 32)).key
     assert_violation(verify(write_export(), trusted=other), 9, "is signed by another key")
     assert_violation(
@@ -286,7 +286,7 @@ def test_changed_content_and_salt_are_found(number: int) -> None:
         report = verify(join_lines([*LINES[:number], b"\t".join(cells), *LINES[number + 1 :]]))
         assert [(f.seq, f.message) for f in report.violations] == [(number, "The content of the entry was altered.")]
     gone = verify(join_lines([*LINES[:number], b"\t".join((link, body, b"", content)), *LINES[number + 1 :]]))
-    assert_violation(gone, number, "is gone and nothing says who erased it")
+    assert_violation(gone, number, "is missing, and no entry records an erasure")
 
 
 UNREADABLE = "The entry was altered: it cannot be read: "

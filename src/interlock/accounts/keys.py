@@ -38,7 +38,7 @@ def draft(key_id: str, workspace: str, name: str, role: str, author: str, user: 
     check_bindings(role, bindings)
     named = "" if bindings.requester in (ANY_REQUESTER, NO_REQUESTER) else bindings.requester
     if user and bindings.requester not in ("", user):
-        raise InvalidRequest(f"The requester of this key is {user} or {bindings.requester}: say one of them.")
+        raise InvalidRequest(f"Name one requester for this key: {user} or {bindings.requester}.")
     person = user or named or ("" if role == AGENT else name)
     if person:
         check_person_name(person)

@@ -257,7 +257,7 @@ def _find_by_email(tx: AccountTransaction, email: str) -> User | None:
     return found[0] if len(found) == 1 and not tx.has_subject(found[0].name) else None
 
 
-REVOKE_REASON = "Its maker was removed, or may do less than when they made it."
+REVOKE_REASON = "Its creator was removed, or has fewer rights than when they created it."
 
 
 @dataclass(frozen=True, slots=True)

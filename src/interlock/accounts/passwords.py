@@ -57,13 +57,13 @@ def check_password(password: str) -> None:
     if not MIN_LENGTH <= len(password) <= MAX_LENGTH:
         raise InvalidRequest(f"A password has {MIN_LENGTH} to {MAX_LENGTH} characters. Choose another.")
     if _normalized_bytes(password) is None:
-        raise InvalidRequest("The password is not a text. Choose another.")
+        raise InvalidRequest("The password must be text. Choose another.")
 
 
 def hash_password(password: str) -> str:
     data = _normalized_bytes(password)
     if data is None:
-        raise InvalidRequest("The password is not a text. Choose another.")
+        raise InvalidRequest("The password must be text. Choose another.")
     return _hasher().hash(data)
 
 

@@ -207,7 +207,7 @@ async def _compare_tallies(reader: AuditReader, verifier: Verifier, read_up_to: 
     for status in sorted(tallies.keys() | counted.keys()):
         stored, expected = tallies.get(status, 0), counted.get(status, 0)
         if stored != expected:
-            message = f"tally {status}: It is {stored}, by the ledger {expected}."
+            message = f"count of {status}: It is {stored}; the ledger gives {expected}."
             yield Violation(0, message, "tallies", status, "n")
 
 
@@ -267,7 +267,9 @@ class RowCheck:
                 yield violation
         for approval_id in sorted(expected.keys() - found.keys()):
             yield _approval_violation(
-                approval_id, "The ledger speaks of it, but its row is gone.", expected[approval_id].first
+                approval_id,
+                "Its row is missing, although the ledger has entries about it.",
+                expected[approval_id].first,
             )
 
     async def _unnoted(self, approval: Approval, seq: int) -> AsyncIterator[Violation]:
@@ -284,9 +286,7 @@ class RowCheck:
                 continue
             self._used.add(use)
             if not await self._reader.has_used(self._workspace, *use):
-                told = (
-                    f"It used the name of the agent {agent!r}, but that is not noted: a freeze of the agent misses it."
-                )
+                told = f"It used the agent name {agent!r}, which is not stored: a freeze of that agent would miss it."
                 yield Violation(seq, f"key {caller.credential}: {told}", "key_agents", caller.credential, "agent")
 
     async def _entries(self, after: str, end: str, newest: int) -> AsyncIterator[Sequence[Entry]]:
@@ -299,7 +299,7 @@ class RowCheck:
 
     def _approval(self, approval_id: str, row: Stored | str, expected: ExpectedRow | None) -> Iterator[Violation]:
         if expected is None:
-            yield _approval_violation(approval_id, "The ledger knows nothing of it.", 0, "id")
+            yield _approval_violation(approval_id, "The ledger has no entry about it.", 0, "id")
             return
         if isinstance(row, str):
             yield _approval_violation(approval_id, row, expected.first)
@@ -322,7 +322,9 @@ class RowCheck:
         if args is not None:
             return tamper_reason(stored.approval, stored.payload, args)
         return (
-            "" if self._erasures.covers(expected.first) else "Its arguments are gone and nothing says who erased them."
+            ""
+            if self._erasures.covers(expected.first)
+            else "Its arguments are missing, and no entry records an erasure."
         )
 
     # Other tables
@@ -378,9 +380,9 @@ def tamper_reason(approval: Approval, payload: Payload, args: bytes) -> str:
     """Why a row was tampered with; can only be checked while the arguments are stored."""
     shown, secret_args = (args, None) if payload.shown is None else (payload.shown, args)
     if digest(shown) != approval.args_sha256:
-        return "Its arguments were altered: they do not have the digest that people saw."
+        return "Its arguments were altered: their digest is not the one that people saw."
     if approval.subject.binding(approval.args_sha256, approval.terms.sha256, secret_args) != approval.binding:
-        return "Its row was altered: call, terms and arguments do not give its binding."
+        return "Its row was altered: call, terms and arguments do not match its binding."
     return ""
 
 
@@ -400,9 +402,9 @@ def _row_violation(table: str, row_id: str, difference: RowDifference) -> Violat
     name = f"{TABLES[table].label} {row_id}"
     match difference.field:
         case "id":
-            message = "No entry of the ledger says who made it."
+            message = "No entry of the ledger records its creation."
         case "gone":
-            message = "The ledger speaks of it, but its row is gone."
+            message = "Its row is missing, although the ledger has entries about it."
         case "unreadable":
             message = str(difference.actual)
         case _:

@@ -97,7 +97,7 @@ def distrust_reason(signed: SignedHead, trusted: str) -> str:
     if not signed.key:
         return "is not signed" if trusted else ""
     if not has_valid_signature(signed):
-        return "was altered: its signature does not fit"
+        return "was altered: its signature does not match"
     if trusted and signed.key != trusted:
         return f"is signed by another key: fingerprint {key_fingerprint(signed.key)}, not {key_fingerprint(trusted)}"
     return ""

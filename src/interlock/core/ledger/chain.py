@@ -154,10 +154,10 @@ class Verifier:
                 stored.seq, "The stored head is not the end of the chain: the tail was cut or rewritten."
             )
         if trusted_head is not None and trusted_head.seq > self._seq:
-            self.add_violation(trusted_head.seq, "The chain ends before the head that was kept: the tail was cut.")
+            self.add_violation(trusted_head.seq, "The chain ends before the saved head: the tail was cut.")
         if trusted_head is not None and trusted_head.seq < self.start.seq:
             self.add_violation(
-                trusted_head.seq, "The head that was kept is older than the first entry here: verify from there on."
+                trusted_head.seq, "The saved head is older than the first entry here: verify from that head on."
             )
         self.erased = len(self.erasures.missing)
         for first, last in self.erasures.unexplained():
@@ -209,22 +209,22 @@ class Verifier:
         if entry.workspace != self.workspace:
             self.add_violation(entry.seq, f"The entry belongs to the workspace {entry.workspace!r}.")
         if not fits:
-            self.add_violation(entry.seq, "The entry was altered, or one before it was: its link does not fit.")
+            self.add_violation(entry.seq, "The entry, or one before it, was altered: its link does not match.")
         if entry.at < self._at:
-            self.add_violation(entry.seq, "Time runs backwards.")
+            self.add_violation(entry.seq, "Its time is before that of the previous entry.")
         if self._trusted_head is not None:
             self._check_trusted_head(entry, self._trusted_head)
 
     def _check_trusted_head(self, passed: Entry | Head, trusted_head: Head) -> None:
         if passed.seq == trusted_head.seq and passed.link != trusted_head.link:
-            message = "The chain does not pass through the head that was kept: it was rewritten."
+            message = "The chain does not contain the saved head: it was rewritten."
             self.add_violation(trusted_head.seq, message)
 
 
 def _missing_content_message(first: int, last: int) -> str:
     if first == last:
-        return f"The content of entry {first} is gone and nothing says who erased it."
-    return f"The contents of the entries {first} to {last} are gone and nothing says who erased them."
+        return f"The content of entry {first} is missing, and no entry records an erasure."
+    return f"The contents of entries {first} to {last} are missing, and no entry records an erasure."
 
 
 HEAD_FIELDS = frozenset({"workspace", "seq", "link", "at"})

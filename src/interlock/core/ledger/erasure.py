@@ -138,7 +138,7 @@ class ErasureTracker:
         """The problem with an entry of the kind `erased`; empty if there is none."""
         read = _parse_erasure(entry.data)
         if read is None:
-            return "The entry does not say in the known form what was erased."
+            return "The entry does not list in a known format what was erased."
         scope, named, approvals = read
         if any(not 0 < first <= last < entry.seq for first, last in named):
             return "The entry names entries as erased that do not come before it."

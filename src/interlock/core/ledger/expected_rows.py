@@ -38,9 +38,9 @@ class RowDifference(NamedTuple):
 
     def __str__(self) -> str:
         if self.field == "binding":
-            return "Its row is bound to other arguments than the ledger says."
+            return "Its row is bound to other arguments than the ledger records."
         if self.actual is None and self.expected is None:
-            return f"{self.field} in its row is not what the ledger says."
+            return f"{self.field} in its row differs from the ledger."
         return f"{self.field} is {_shown(self.actual)} in its row; the ledger says {_shown(self.expected)}."
 
 

@@ -180,7 +180,7 @@ class InvariantChecker:
             )
             self._freezes[freeze_id] = known
         else:
-            self._add_violation(entry.seq, "A freeze has a scope that there is not.")
+            self._add_violation(entry.seq, "A freeze has an unknown scope.")
 
     def _check_slowly(self, entry: Entry) -> None:
         facts = _parse_object(entry.data)
@@ -213,7 +213,7 @@ class InvariantChecker:
             step(self, entry, facts, state, binding)
         if binding != state.binding:
             self._add_violation(
-                entry.seq, "The entry speaks of other arguments than the ones that were proposed or edited."
+                entry.seq, "The entry is about other arguments than those that were proposed or edited."
             )
         state.status = status
         self._save_state(entry.approval_id, state)
@@ -222,7 +222,7 @@ class InvariantChecker:
         if new not in TRANSITIONS[old]:
             self._add_violation(entry.seq, f"{old or 'nothing'} became {new}: that is not a legal transition.")
         if (entry.kind in CREATION_KINDS) == bool(old):
-            self._add_violation(entry.seq, "An approval is proposed once, and before all else.")
+            self._add_violation(entry.seq, "An approval has one proposal, and it comes first.")
 
     def _cache_ending(self, ending: str) -> None:
         """Cache the few endings that recur after different bindings; none that names a binding itself."""
@@ -278,7 +278,7 @@ class InvariantChecker:
         if binding != state.approved_binding:
             self._add_violation(entry.seq, "What ran is not what was approved.")
         if fence != state.fence + 1:
-            self._add_violation(entry.seq, f"The fence is {fence} where {state.fence + 1} comes next.")
+            self._add_violation(entry.seq, f"The fence is {fence}; the next one is {state.fence + 1}.")
         state.fence += 1
         if self._freezes and find_active_freeze(self._freezes.values(), _start_target(entry, state)):
             self._add_violation(entry.seq, "Started while it was frozen.")

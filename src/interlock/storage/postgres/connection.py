@@ -186,7 +186,7 @@ def to_store_error(error: psycopg.Error, name: str) -> Error:
         return StoreUnavailable(f"The database {name} does not let this program in: {reason}. Check the address.")
     if isinstance(error, CONNECTION_ERRORS):
         return StoreUnavailable(f"The database {name} cannot be reached: {reason}. Is the server running?")
-    return StoreUnavailable(f"The database {name} answered: {reason}.")
+    return StoreUnavailable(f"The database {name} reported: {reason}.")
 
 
 def _error_reason(error: psycopg.Error) -> str:

@@ -230,7 +230,7 @@ class PostgresDatabase:
         if durable != "on":
             checks.append(CheckResult("fail", "fsync", "off", "Set fsync = on; a power cut would lose decisions."))
         if self._writer_connection.is_pooled:
-            told = "between this program and the server: no notifications, so changes are looked for 40 times a second"
+            told = "between this program and the server: no notifications, so changes are polled for 40 times a second"
             checks.append(CheckResult("warn", "pooler", told, "Give Interlock a direct address if that matters."))
         return checks
 

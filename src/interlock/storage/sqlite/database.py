@@ -427,7 +427,7 @@ class translate_errors:
 _ERROR_MESSAGES: tuple[tuple[str, str], ...] = (
     ("readonly", "The database {name} is read-only. Make the file and its folder writable for this user."),
     ("full", "The disk of the database {name} is full. Free some space; nothing was lost."),
-    ("disk i/o", "The disk of the database {name} fails, or files there may not grow. Look at it; nothing was lost."),
+    ("disk i/o", "The disk of the database {name} failed, or files there may not grow. Check it; nothing was lost."),
     ("unable to open", "The database {name} cannot be opened. Check that its folder exists and may be read."),
     ("locked", "The database {name} is locked by another program. Close it and try again."),
     ("not a database", "The file {name} is not a database. Give Interlock a file of its own."),
@@ -441,7 +441,7 @@ def to_store_error(error: sqlite3.Error, name: str) -> StoreUnavailable:
     for mark, sentence in _ERROR_MESSAGES:
         if mark in text:
             return StoreUnavailable(sentence.format(name=name))
-    return StoreUnavailable(f"The database {name} answered: {error}.")
+    return StoreUnavailable(f"The database {name} reported: {error}.")
 
 
 PAGES_PER_STEP = 2_000  # pages copied between two calls of the progress callback

@@ -223,7 +223,7 @@ def add_grant(workspace: str, maker: Reviewer, new: GrantFactory) -> BatchItem:
     def run(tx: Transaction) -> Grant:
         change = new(tx.moment(workspace), current_reviewer(tx, workspace, maker))
         if tx.has_grant(workspace, change.state.id):  # writing it again would revive a revoked one
-            raise Conflict("There is a grant with this id already. Give the new one another.", grant_id=change.state.id)
+            raise Conflict("A grant with this id already exists. Use another id.", grant_id=change.state.id)
         return _save_grant(tx, workspace, change)
 
     return BatchItem(run, workspace)

@@ -226,7 +226,7 @@ class SqlDeliveries:
             return [_finish_delivery(tx, claimed, step, seen) for claimed, step, _ in batch]
 
         results: list[Delivery | None] = []
-        error: Exception = StoreUnavailable("It was not recorded, because the program stops.")
+        error: Exception = StoreUnavailable("It was not recorded because the program is stopping.")
         try:
             reads = tuple(("delivery", workspace, claimed.id) for claimed, _, _ in batch)
             results = await self._database.write(BatchItem(run, workspace, reads))

@@ -59,7 +59,7 @@ async def find_batches(
 ) -> AsyncIterator[ErasureBatch]:
     """Find what to erase. Of a person: their requests, their words about others' calls, and mentions of them."""
     if not erasure.target:  # an empty filter would find everything
-        raise InvalidRequest("Say what to erase: the id of an approval, a thread or a person's name.")
+        raise InvalidRequest("Name what to erase: the id of an approval, a thread or a person's name.")
     match erasure.scope:
         case "approval":
             yield ErasureBatch((erasure.target,))

@@ -181,7 +181,9 @@ class SqlPauses:
         def run(tx: Transaction) -> None:
             row = _read_held_row(tx, scope, run_id, fence)
             if row is None:
-                raise LeaseLost("This run is somebody else's by now, paused again, or over.", run_id=run_id)
+                raise LeaseLost(
+                    "This run was taken over by another process, paused again, or has ended.", run_id=run_id
+                )
             until = tx.moment(workspace).now + lease
             tx.write("hold_pause", row.runner, until, row.attempts, fence, workspace, run_id)
 
