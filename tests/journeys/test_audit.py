@@ -183,7 +183,7 @@ async def test_what_was_erased_is_said_and_leaves_the_record_valid(shell: Shell)
             [(1, 3)],
             False,
             False,
-            "entry 1: The contents of the entries 1 to 3 are gone and nothing says who erased them.",
+            "entry 1: The contents of entries 1 to 3 are missing, and no entry records an erasure.",
         ),
         ([(1, 3)], False, True, "Its arguments are missing, and no entry records an erasure."),
         ([(2, 3)], True, True, "Its arguments are missing, and no entry records an erasure."),

@@ -429,8 +429,8 @@ def test_erasure_leaves_the_chain_whole_and_is_counted(numbers: set[int]) -> Non
 @pytest.mark.parametrize(
     ("ranges", "found"),
     [
-        ([], {1: "The contents of the entries 1 to 3 are gone and nothing says who erased them."}),
-        ([[1, 2]], {3: "The content of entry 3 is gone and nothing says who erased it."}),
+        ([], {1: "The contents of entries 1 to 3 are missing, and no entry records an erasure."}),
+        ([[1, 2]], {3: "The content of entry 3 is missing, and no entry records an erasure."}),
         ([[2, 2]], {1: "The content of entry 1 is gone", 3: "The content of entry 3 is gone"}),
         ([[3, 5]], {1: "The contents of the entries 1 to 2 are gone"}),
         ([[1, 1], [2, 3]], {}),
@@ -451,7 +451,7 @@ def test_content_that_is_gone_needs_an_entry_that_says_who_erased_it(
 # R49
 def test_content_without_its_salt_is_gone_too() -> None:
     kept = [MIXED[0]._replace(salt=None), MIXED[1]._replace(content=None), *MIXED[2:]]
-    found = "The contents of the entries 1 to 2 are gone and nothing says who erased them."
+    found = "The contents of entries 1 to 2 are missing, and no entry records an erasure."
     assert verify(kept).violations == [Violation(1, found)]
 
 
@@ -699,8 +699,8 @@ ONCE = "An approval has one proposal, and it comes first."
             (*COMPLETE_HISTORY[:3], event("lost", "unknown"), event("started", "running", fence=2)),
             "unknown became running",
         ),
-        ((*COMPLETE_HISTORY[:2], event("started", "running", fence=2)), "The fence is 2 where 1 comes next."),
-        ((*COMPLETE_HISTORY[:2], event("started", "running")), "The fence is None where 1 comes next."),
+        ((*COMPLETE_HISTORY[:2], event("started", "running", fence=2)), "The fence is 2; the next one is 1."),
+        ((*COMPLETE_HISTORY[:2], event("started", "running")), "The fence is None; the next one is 1."),
         (
             (*COMPLETE_HISTORY[:2], event("started", "running", fence=1, binding=B2)),
             "What ran is not what was approved.",
@@ -757,7 +757,7 @@ def test_a_binding_with_spaces_is_kept_whole() -> None:
     assert violations(*history) == [
         "succeeded became running: that is not a legal transition.",
         "What ran is not what was approved.",
-        "The fence is 1 where 2 comes next.",
+        "The fence is 1; the next one is 2.",
     ]
 
 
@@ -797,7 +797,7 @@ def test_an_idempotent_call_may_be_started_again_with_the_next_fence() -> None:
     born = event("allowed", "approved", "agent", idempotent=True)
     again = event("started", "running", "r2", fence=2)
     assert violations(born, STARTED, again) == []
-    assert violations(born, STARTED, STARTED) == ["The fence is 1 where 2 comes next."]
+    assert violations(born, STARTED, STARTED) == ["The fence is 1; the next one is 2."]
     assert "Started a second time" in violations(event("allowed", "approved", idempotent="yes"), STARTED, again)[0]
 
 
@@ -835,7 +835,7 @@ def test_data_is_read_however_its_json_is_spaced(before: str, after: str) -> Non
         link = hash_link(last.link, skeleton(*entry[:6], data, entry.digest))
         entries.append(entry._replace(data=data, link=link))
         last = last_head(entries)
-    assert verify(entries).violations == [Violation(3, "The fence is 2 where 1 comes next.")]
+    assert verify(entries).violations == [Violation(3, "The fence is 2; the next one is 1.")]
 
 
 # R49
