@@ -90,7 +90,7 @@ def test_an_empty_ledger_and_a_missing_workspace_are_valid(shell: Shell) -> None
         ("delete from approvals where status = 'pending'", "Its row is missing"),
         ("update approvals set decision = 'nonsense' where status = 'approved'", "cannot be read"),
         ("update approvals set requester = 'mallory'", "requester is mallory in its row; the ledger says"),
-        ("update payloads set sentence = 'Nothing'", "sentence in its row is not what the ledger says."),
+        ("update payloads set sentence = 'Nothing'", "sentence in its row differs from the ledger."),
         (
             "insert into users (workspace, name, role, teams) values ('default', 'mallory', 'admin', '[]')",
             "user mallory: No entry of the ledger records its creation.",
