@@ -367,7 +367,9 @@ async def test_a_damaged_export_is_found(shell: Shell) -> None:
     (shell.folder / "altered.tsv").write_text(
         "".join(lines).replace('"actor":"agent:writer"', '"actor":"agent:eve"', 1)
     )
-    assert_invalid(shell("audit", "verify", "--export", "altered.tsv"), "entry 1: The entry, or one before it, was altered")
+    assert_invalid(
+        shell("audit", "verify", "--export", "altered.tsv"), "entry 1: The entry, or one before it, was altered"
+    )
     (shell.folder / "none.tsv").write_text("hello\n")
     none = shell("audit", "verify", "--export", "none.tsv")
     assert (none.code, none.out) == (2, "")
