@@ -44,6 +44,10 @@ class Suite:
     options: Options
     controls: dict[str, Options] = field(default_factory=dict)
 
+    def is_called(self, name: str) -> bool:
+        """By its own name, or by how it begins: `http` are all suites over HTTP."""
+        return self.name == name or self.name.startswith(f"{name}-")
+
 
 POSTGRES = ("--database", "postgresql")
 SUITES = [
@@ -269,9 +273,10 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="suites at once: most of them wait a good deal")
     parser.add_argument("--write", action="store_true", help=f"keep the result in {REPORT.relative_to(REPOSITORY)}")
     options = parser.parse_args()
-    if strangers := set(options.only) - {suite.name for suite in SUITES}:
+    chosen = {name: [suite for suite in SUITES if suite.is_called(name)] for name in options.only}
+    if strangers := [name for name, suites in chosen.items() if not suites]:
         parser.error(f"no such suite: {', '.join(sorted(strangers))}; there are {', '.join(s.name for s in SUITES)}")
-    wanted = [suite for suite in SUITES if not options.only or suite.name in options.only]
+    wanted = [suite for suite in SUITES if not options.only or any(suite in suites for suites in chosen.values())]
     results = []
     with ThreadPoolExecutor(options.jobs) as pool:
         for done in as_completed([pool.submit(run, suite, options.scale) for suite in wanted]):
@@ -340,7 +345,10 @@ def tree_name() -> str:
 
 def write_report(fresh: dict[str, str]) -> None:
     rows = read_report_rows() | fresh
-    REPORT.write_text("\n".join([*report_heading(), "", *HEAD, *(rows[s.name] for s in SUITES if s.name in rows), ""]))
+    table = [*HEAD, *(rows[suite.name] for suite in SUITES if suite.name in rows)]
+    missing = ", ".join(suite.name for suite in SUITES if suite.name not in rows)
+    note = ["", f"Not run at full size so far: {missing}."] if missing else []
+    REPORT.write_text("\n".join([*report_heading(), "", *table, *note, ""]))
 
 
 def read_report_rows() -> dict[str, str]:
@@ -354,9 +362,10 @@ def report_heading() -> list[str]:
     system = f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()} {platform.release()}"
     versions = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {found.stdout.strip()}"
     return [
-        "# Fault injection: the last full run",
+        "# Fault injection: the last full runs",
         "",
-        "Written by `make faults`: the last run of every suite. What they do is in [faults](faults.md).",
+        "Written by `make faults`: the last run of each suite, on the tree that its row names. What they do is in",
+        "[faults](faults.md).",
         "",
         f"{system}; {versions}; Interlock {version('interlock-gate')}.",
         "",
