@@ -378,21 +378,18 @@ class Transaction:
     def after_commit(self) -> dict[str, set[str]]:
         """Return the changed ids by workspace, and update the caches. Call it after the commit."""
         self._update_cache()
-        changed: dict[str, set[str]] = {workspace: set() for workspace in self._changed_workspaces}
+        changed: dict[str, set[str]] = defaultdict(set, {workspace: set() for workspace in self._changed_workspaces})
         for workspace, approval_id in self._approvals:
-            if workspace not in changed:
-                changed[workspace] = set()
             changed[workspace].add(approval_id)
         for workspace, ids in self._threads.items():
-            changed.setdefault(workspace, set()).update(ids)
+            changed[workspace].update(ids)
         if self._changed_workspaces:
-            changed.setdefault("", set()).add(LEDGER_TOPIC)
+            changed[""].add(LEDGER_TOPIC)
         return changed
 
     def _update_cache(self) -> None:
         cache = self._cache
-        for key, approval in self._approvals.items():
-            cache.put_approval(key, approval)
+        cache.put_approvals(self._approvals)
         for key, payload in self._payloads.items():
             if key in cache.approvals:
                 cache.put_payload(key, self._whole_payload(key, payload))
