@@ -26,6 +26,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence, Set
+from operator import attrgetter
 from struct import Struct
 from typing import Protocol, cast
 
@@ -50,6 +51,7 @@ from interlock.storage.engine.cache import BatchCache, CacheKey, Interned, inter
 from interlock.storage.engine.rows import Row
 
 _new = tuple.__new__  # for every entry: the constructor of a named tuple takes three times as long
+_head_fields = attrgetter(*Head._fields)
 SALT_SIZE = 16
 SALTS = Struct(f"{SALT_SIZE}s" * 32)
 DUE_THREADS_TOPIC = "threads"  # wake-up topic of thread runners, in no workspace
@@ -499,7 +501,7 @@ class Transaction:
 
 
 def _entry_head(entry: Entry) -> Head:
-    return _new(Head, (entry.workspace, entry.seq, entry.link, entry.at))
+    return _new(Head, _head_fields(entry))
 
 
 def _merge_payloads(old: Payload, new: Payload | None) -> Payload:
