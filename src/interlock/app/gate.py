@@ -301,20 +301,12 @@ class Gate:
         ok: bool,
         late: Callable[[LateReport], bool],
     ) -> Approval:
-        return await self._report(
-            workspace,
-            approval_id,
-            payload,
-            lambda approval, moment, report: execute.finish(approval, fence, report, moment, ok=ok, late=late),
-        )
+        def step(approval: Approval, moment: Moment, report: Payload = payload) -> Change[Approval]:
+            return execute.finish(self._require_visible(approval), fence, report, moment, ok=ok, late=late)
 
-    async def _report(self, workspace: str, approval_id: str, report: Payload, step: ReportStep) -> Approval:
-        """Run a step with the report of a call; of an external program, its secret arguments are masked."""
         if self._masks_reports:
-            return await self._run_masked(workspace, approval_id, report, step)
-        return await self._store.transition(
-            workspace, approval_id, lambda approval, moment: step(self._require_visible(approval), moment, report)
-        )
+            return await self._run_masked(workspace, approval_id, payload, step)
+        return await self._store.transition(workspace, approval_id, step)
 
     async def _say(self, workspace: str, approval_id: str, text: str, limit: int, step: TextStep) -> Approval:
         """Run a step with a text of an agent about a call; its secret arguments are masked, whoever the agent is."""
