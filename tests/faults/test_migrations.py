@@ -7,7 +7,7 @@ from tests.faults.reports import is_caught, run_suite
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 @pytest.mark.smoke
-def test_a_migration_that_is_killed_is_done_by_the_next_one_as_if_nothing_had_happened(database: str) -> None:
+def test_a_migration_that_is_killed_is_done_by_the_next_one_as_if_nothing_had_happened(database: str) -> None:  # R31
     result = run_suite("migrations", "--database", database, "--most", "5")
     assert result["wrong"] == []
     assert result["faults"] >= 10
