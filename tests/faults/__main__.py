@@ -292,7 +292,7 @@ SUITES = [
             ("--database", database, "--kills", 80),
             {
                 name: RedControl(
-                    ("--database", database, "--kills", kills, "--patience", "30", "--broken", name),
+                    ("--database", database, "--kills", kills, "--patience", "60", "--broken", name),
                     deliveries.NOTICED[name],
                 )
                 for name, kills in (("recorded-first", "2"), ("new-ids", "4"), ("unclaimed", "1"))

@@ -22,4 +22,4 @@ def test_a_worker_that_is_killed_at_any_step_loses_no_message(database: str, kil
 @pytest.mark.parametrize(("broken", "kills"), [("recorded-first", "2"), ("new-ids", "4")])
 def test_a_worker_that_is_broken_is_noticed(broken: str, kills: str) -> None:
     """The red control."""
-    assert is_caught("deliveries", "--kills", kills, "--broken", broken, "--patience", "30", noticed=NOTICED[broken])
+    assert is_caught("deliveries", "--kills", kills, "--broken", broken, "--patience", "60", noticed=NOTICED[broken])
