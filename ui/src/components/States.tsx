@@ -1,6 +1,7 @@
 import { Alert, Anchor, Button, Center, Loader, Stack, Text, Title } from "@mantine/core";
 import type { ReactNode } from "react";
 import { Link } from "wouter";
+import { usePageTitle } from "./PageTitle";
 
 /** A loading indicator with a label for screen readers. */
 export function Loading({ label = "Loading" }: { label?: string }) {
@@ -62,14 +63,16 @@ export function EmptyState({ title, children }: { title: string; children?: Reac
   );
 }
 
+/** A mistyped address, with a way back. */
 export function NotFound() {
+  usePageTitle("Page not found");
   return (
     <Stack gap="xs">
       <Title order={1} size="h3">
         Page not found
       </Title>
       <Text>
-        Go to the{" "}
+        There is no page at this address. Check it for typing errors, or go to the{" "}
         <Anchor component={Link} href="/inbox">
           inbox
         </Anchor>
