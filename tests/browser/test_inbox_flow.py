@@ -8,6 +8,7 @@ import httpx2
 from playwright.sync_api import Page, expect
 
 from tests.browser.site import Site, Visit
+from tests.browser.test_axe import assert_no_barrier
 from tests.browser.test_inbox import decide, expect_open, open_inbox, press_next, row, show
 
 ODD = "ann\u202e@example.com"
@@ -331,3 +332,35 @@ def test_a_phone_goes_on_to_the_next_card_and_back_to_the_list(site: Site, visit
     expect(page.get_by_text("No open requests")).to_be_visible()
     expect(page.locator("article")).to_have_count(0)
     assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+# R36
+def test_the_inbox_has_no_barrier_while_one_works_in_it(site: Site, visit: Visit) -> None:
+    bot, bob = site.agent(), site.person("bob")
+    risky = site.propose(bot, "drop_table", {"name": "users"}, effect="destructive", expires_in="300s")
+    odd = site.propose(bot, "send_mail", {"to": ODD}, expires_in="400s")
+    ids = propose_mails(site, bot, 4)
+    page = open_inbox(visit, site.admin)
+    decide(bob, site, ids[2], "approve")
+    decide(bob, site, ids[3], "reject")
+    bob.post(f"/api/approvals/{ids[1]}/claim", json={})
+    expect(row(page, ids[1])).to_contain_text("bob is on it")
+    page.get_by_role("button", name="Filter", exact=True).click()
+    row(page, ids[0]).get_by_role("link").click()
+    expect(page.locator("article[data-settled]")).to_be_visible()
+    page.keyboard.press("x")
+    expect(page.get_by_text("1 selected", exact=True)).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("r")
+    expect_open(page, ids[1])
+    assert_no_barrier(page)
+    page.set_viewport_size({"width": 1280, "height": 800})
+    for approval_id in (risky, odd, ids[1]):
+        decide(bob, site, approval_id, "reject")
+        expect(row(page, approval_id)).to_contain_text("rejected by bob")
+    last = site.propose(bot, "send_mail", {"to": "last"})
+    page.get_by_role("button", name="Show 1 new request").click()
+    expect(page.locator(f'article[data-approval="{last}"][data-settled]')).to_be_visible()
+    page.keyboard.press("a")
+    expect(page.locator("[data-all-done]")).to_be_focused()
+    assert_no_barrier(page)

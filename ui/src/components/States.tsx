@@ -1,7 +1,5 @@
-import { Alert, Anchor, Button, Center, Loader, Stack, Text, Title } from "@mantine/core";
+import { Alert, Button, Center, Loader, Stack, Text } from "@mantine/core";
 import type { ReactNode } from "react";
-import { Link } from "wouter";
-import { usePageTitle } from "./PageTitle";
 
 /** A loading indicator with a label for screen readers. */
 export function Loading({ label = "Loading" }: { label?: string }) {
@@ -60,24 +58,5 @@ export function EmptyState({ title, children }: { title: string; children?: Reac
         </Text>
       </Stack>
     </Center>
-  );
-}
-
-/** A mistyped address, with a way back. */
-export function NotFound() {
-  usePageTitle("Page not found");
-  return (
-    <Stack gap="xs">
-      <Title order={1} size="h3">
-        Page not found
-      </Title>
-      <Text>
-        There is no page at this address. Check it for typing errors, or go to the{" "}
-        <Anchor component={Link} href="/inbox">
-          inbox
-        </Anchor>
-        .
-      </Text>
-    </Stack>
   );
 }

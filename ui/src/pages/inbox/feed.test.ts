@@ -183,7 +183,7 @@ describe("the user's own decisions", () => {
 });
 
 describe("moving", () => {
-  const over = { status: "rejected", may_decide: [] } as const;
+  const over: Partial<ApprovalItem> = { status: "rejected", may_decide: [] };
   const feed = listOf(item("a", 10), item("b", 20, over), item("c", 30, { may_decide: [] }), item("d", 40));
 
   it("skips rows that are decided", () => {
