@@ -84,11 +84,11 @@ def test_many_are_rejected_with_a_reason_and_taken_back(site: Site, visit: Visit
     panel.get_by_label("Reason").fill("Too many mails")
     panel.get_by_role("button", name="Reject 3").click()
     expect(panel.get_by_text("3 rejected.")).to_be_visible()
-    expect(row(page, mails[0])).to_contain_text("rejected by ann")
+    expect(page.locator("[data-row]")).to_have_count(0)
     assert site.approval(mails[1])["decision"]["reason"] == "Too many mails"
     panel.get_by_role("button", name="Undo all 3 rejections").click()
-    expect(page.get_by_text("3 undone. The approvals are pending again.")).to_be_visible()
-    expect(row(page, mails[0])).to_contain_text("left")
+    expect(page.get_by_text("3 undone. The requests are open again.")).to_be_visible()
+    expect(page.locator("[data-row]")).to_have_count(3)
     page.keyboard.press("Escape")
     expect(page.locator("article")).to_be_visible()
     assert {site.approval(each)["status"] for each in mails} == {"pending"}

@@ -169,3 +169,23 @@ def shapes(path: str) -> Iterator[str]:
     if path.endswith("?"):
         yield path.rpartition("/")[0]
     yield re.sub(r":\w+\??", ":", path)
+
+
+async def test_a_mistyped_address_gets_the_page_in_a_browser_and_json_elsewhere(anybody: httpx2.AsyncClient) -> None:
+    opened = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    page = await anybody.get("/inbx", headers=opened)
+    assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    [nonce] = set(re.findall(r'nonce="([^"]+)"', page.text))
+    assert page.headers["content-security-policy"] == static.CONTENT_SECURITY_POLICY.format(nonce=nonce)
+    for answer in (
+        await anybody.get("/inbx"),
+        await anybody.get("/api/aprovals", headers=opened),
+        await anybody.post("/inbx", headers=opened),
+    ):
+        assert (answer.status_code, answer.json()["error"]) == (404, "not_found")
+
+
+@pytest.mark.usefixtures("unbuilt")
+async def test_without_a_built_page_a_mistyped_address_is_answered_in_json(anybody: httpx2.AsyncClient) -> None:
+    answer = await anybody.get("/inbx", headers={"accept": "text/html"})
+    assert (answer.status_code, answer.json()["error"]) == (404, "not_found")

@@ -1,6 +1,6 @@
 import { lazy, Suspense } from "react";
 import { Route, Switch } from "wouter";
-import { Loading, NotFound } from "./components/States";
+import { Loading } from "./components/States";
 import { Shell } from "./Shell";
 
 const Chat = lazy(() => import("./pages/chat/Chat"));
@@ -13,6 +13,7 @@ const Content = lazy(() => import("./pages/content/Content"));
 const Okrs = lazy(() => import("./pages/okrs/Okrs"));
 const Policy = lazy(() => import("./pages/policy/Policy"));
 const Settings = lazy(() => import("./pages/settings/Settings"));
+const NotFound = lazy(() => import("./components/NotFound"));
 const SignIn = lazy(() => import("./pages/signin/SignIn"));
 const Welcome = lazy(() => import("./pages/signin/Welcome"));
 

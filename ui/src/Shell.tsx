@@ -1,13 +1,14 @@
 import { Badge, Burger, Button, Stack, Text, Title, VisuallyHidden } from "@mantine/core";
 import { useDisclosure, useDocumentTitle } from "@mantine/hooks";
-import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useRef, useState, type ReactNode } from "react";
 import { Link, Redirect, useLocation } from "wouter";
-import { ApiError, callApi, setSignInPrompt } from "./api/client";
+import { ApiError, setSignInPrompt } from "./api/client";
 import { mayDecide, useMe, type CurrentUser } from "./api/currentUser";
+import { usePendingCount } from "./api/stats";
 import { ApprovalModal } from "./card/ApprovalModal";
 import { ErrorBoundary } from "./components/ErrorBoundary";
 import { FreezeBanner } from "./components/FreezeBanner";
+import { PageTitleProvider, useTabTitle } from "./components/PageTitle";
 import { SignedOutNotice } from "./components/SignedOutNotice";
 import { ErrorMessage, Loading } from "./components/States";
 import { approvalIdAt, readLinkToken } from "./live/approvalLink";
@@ -49,25 +50,27 @@ function SignedInShell({ me, children }: { me: CurrentUser; children: ReactNode 
   usePageFocus(navPage?.to ?? path);
   if (path === "/") return <Redirect to={homePath(me)} replace />;
   return (
-    <div className={css.frame}>
-      <a className={css.skip} href="#page">
-        Skip to content
-      </a>
-      <Navigation me={me} path={path} />
-      <main className={css.page} id="page" tabIndex={-1}>
-        <SignedOutNotice path={path} />
-        <FreezeBanner me={me} />
-        <ErrorBoundary resetKey={path}>
-          {navPage && !navPage.isAllowed(me) ? (
-            <NoAccess me={me} reason={navPage.deniedReason ?? ""} />
-          ) : (
-            children
-          )}
-        </ErrorBoundary>
-      </main>
-      {mayDecide(me) && <ApprovalModal />}
-      <SignInPrompt me={me} />
-    </div>
+    <PageTitleProvider>
+      <div className={css.frame}>
+        <a className={css.skip} href="#page">
+          Skip to content
+        </a>
+        <Navigation me={me} path={path} />
+        <main className={css.page} id="page" tabIndex={-1}>
+          <SignedOutNotice path={path} />
+          <FreezeBanner me={me} />
+          <ErrorBoundary resetKey={path}>
+            {navPage && !navPage.isAllowed(me) ? (
+              <NoAccess me={me} reason={navPage.deniedReason ?? ""} />
+            ) : (
+              children
+            )}
+          </ErrorBoundary>
+        </main>
+        {mayDecide(me) && <ApprovalModal />}
+        <SignInPrompt me={me} />
+      </div>
+    </PageTitleProvider>
   );
 }
 
@@ -75,8 +78,7 @@ function Navigation({ me, path }: { me: CurrentUser; path: string }) {
   const [opened, { toggle, close }] = useDisclosure();
   const pending = usePendingCount();
   const currentPage = findNavPage(path);
-  const title = currentPage ? `${currentPage.name} · Interlock` : "Interlock";
-  useDocumentTitle(pending ? `(${pending}) ${title}` : title);
+  useDocumentTitle(useTabTitle(currentPage?.name ?? "", pending));
   useEffect(close, [path, close]);
   return (
     <>
@@ -139,15 +141,6 @@ function NoAccess({ me, reason }: { me: CurrentUser; reason: string }) {
       </Text>
     </Stack>
   );
-}
-
-/** Number of pending calls, refreshed by the live connection. */
-function usePendingCount(): number {
-  const stats = useQuery({
-    queryKey: ["stats"],
-    queryFn: ({ signal }) => callApi("get", "/api/stats", { signal }),
-  });
-  return stats.data?.pending ?? 0;
 }
 
 /** Shows whether the page is up to date. */

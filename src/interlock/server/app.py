@@ -19,7 +19,7 @@ from interlock.core.errors import Error, InvalidRequest, NotFound
 from interlock.server import static
 from interlock.server.asgi_route import bind_routes
 from interlock.server.audit_jobs import VerificationJobs
-from interlock.server.dependencies import record_invalid_decision, to_starlette
+from interlock.server.dependencies import record_invalid_decision, server_state, to_starlette
 from interlock.server.http import error_response, invalid_request
 from interlock.server.idempotency import IdempotencyHandler
 from interlock.server.metrics import MetricsExporter
@@ -164,7 +164,8 @@ async def _handle_validation_error(request: Request, error: Exception) -> Respon
 async def _handle_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101  registered for nothing else
     if error.status_code == 404:
-        return to_starlette(
+        page = static.missing_page(request, await server_state(request))
+        return page or to_starlette(
             error_response(NotFound("There is nothing at this address. The routes are listed at /docs."))
         )
     if error.status_code == 405:

@@ -15,6 +15,7 @@ from fastapi.responses import Response
 
 from interlock.core.errors import Misconfigured, NotFound
 from interlock.server.dependencies import StateDep
+from interlock.server.state import ServerState
 
 router = APIRouter(include_in_schema=False)
 
@@ -47,6 +48,7 @@ PAGE_PATHS = (
 IMMUTABLE = "public, max-age=31536000, immutable"  # a file with other content has another name
 NOT_BUILT = "The page is not built. In a checkout: make page, then start again. The routes are listed at /docs."
 READ_METHODS = ["GET", "HEAD"]
+API_PREFIX = "/api/"  # who opens one of these in a browser wants its answer, not a page
 GZIP_SUFFIX = ".gz"
 
 
@@ -69,11 +71,24 @@ async def serve_page(state: StateDep) -> Response:
     shell = _built_files().get("index.html")
     if shell is None:
         raise Misconfigured(NOT_BUILT)
+    return _page_response(shell, state, 200)
+
+
+def missing_page(request: Request, state: ServerState) -> Response | None:
+    """The page for a mistyped address that somebody opened in a browser: it says so, and leads back."""
+    is_opened = request.method in READ_METHODS and "text/html" in request.headers.get("accept", "")
+    shell = _built_files().get("index.html")
+    if not is_opened or shell is None or request.url.path.startswith(API_PREFIX):
+        return None
+    return _page_response(shell, state, 404)
+
+
+def _page_response(shell: StaticFile, state: ServerState, status: int) -> Response:
     nonce = secrets.token_urlsafe(16)
     text = shell.content.decode().replace("[NONCE]", nonce)
     text = text.replace("[PROVIDER]", "oidc" if state.settings.server.oidc else "")
     headers = {"content-security-policy": CONTENT_SECURITY_POLICY.format(nonce=nonce), "referrer-policy": "no-referrer"}
-    return Response(text, headers=headers, media_type=MEDIA_TYPES[".html"])
+    return Response(text, status, headers=headers, media_type=MEDIA_TYPES[".html"])
 
 
 for address in PAGE_PATHS:

@@ -21,10 +21,20 @@ import { VisibleText } from "./VisibleText";
 
 const MoreActions = lazy(() => import("./MoreActions"));
 
-/** Card actions for a page's keyboard shortcuts; each does no more than the card's own button. */
+/** Card actions for a page's keyboard shortcuts; each does no more than the card's own buttons. */
 export interface CardHandle {
+  /** False just after the card appeared or changed: then a key was meant for what was there before. */
+  readonly settled: boolean;
+  readonly sending: boolean;
+  /** The number of findings to check before Approve. */
+  readonly unchecked: number;
+  focus(): void;
+  /** High risk: begins the hold, which ends when the key is released. */
   approve(): void;
+  /** At once, without a reason. */
   reject(): void;
+  /** Opens the form. */
+  rejectWithReason(): void;
   respond(): void;
   edit(): void;
   undo(): void;
@@ -37,6 +47,8 @@ export interface CardProps {
   initial?: ApprovalSnapshot;
   /** Called after a decision or an undo on this card. */
   onChanged?: (approval: ApprovalSnapshot) => void;
+  /** Called for a key or click in the moment after the card appeared or changed: nothing was done. */
+  onTooEarly?: () => void;
   ref?: Ref<CardHandle>;
 }
 
@@ -61,8 +73,8 @@ interface LoadedProps extends Omit<CardProps, "id" | "initial"> {
   isOutdated: boolean;
 }
 
-function Card({ approval, isOutdated, location, onChanged, ref }: LoadedProps) {
-  const state = useApprovalCard(approval, onChanged);
+function Card({ approval, isOutdated, location, onChanged, onTooEarly, ref }: LoadedProps) {
+  const state = useApprovalCard(approval, onChanged, onTooEarly);
   const article = useRef<HTMLElement>(null);
   useImperativeHandle(ref, () => makeHandle(state, article.current));
   return (
@@ -157,13 +169,14 @@ function handleKey(event: KeyboardEvent<HTMLElement>, state: ApprovalCardState):
   if (
     isApproveKey(stroke, {
       focused,
-      settled: state.settled,
+      settled: true,
       ready: state.ready && !state.opened,
       risk: state.approval.card.risk,
     })
   ) {
     event.preventDefault();
-    state.decide("approve");
+    if (state.settled) state.decide("approve");
+    else state.tooEarly();
   } else if (isEditKey(stroke) && mayEdit(state)) {
     event.preventDefault();
     state.open("edit");
@@ -183,20 +196,41 @@ function mayEdit(state: ApprovalCardState): boolean {
  * control.
  */
 function makeHandle(state: ApprovalCardState, article: HTMLElement | null): CardHandle {
-  const open = (kind: "respond" | "reject") =>
-    state.may(kind) && !state.newEdits && !state.sending && state.open(kind);
+  const isFree = (kind: "respond" | "reject") => state.may(kind) && !state.newEdits && !state.sending;
   return {
+    settled: state.settled,
+    sending: Boolean(state.sending),
+    unchecked: state.approval.alarms.filter((id) => !state.acknowledgements.acknowledged.has(id)).length,
+    focus: () => article?.focus({ preventScroll: true }),
     approve: () => {
-      if (state.ready && !state.opened && state.settled && state.approval.card.risk !== "high")
-        state.decide("approve");
+      if (state.sending) return;
+      const isReady = state.ready && !state.opened && state.settled;
+      if (isReady && state.approval.card.risk === "high") startHold(article);
+      else if (isReady) state.decide("approve");
       else if (state.may("approve")) firstIncomplete(article)?.focus();
     },
-    reject: () => void open("reject"),
-    respond: () => void open("respond"),
+    reject: () => {
+      if (isFree("reject") && !state.opened && state.settled) state.decide("reject");
+    },
+    rejectWithReason: () => void (isFree("reject") && state.open("reject")),
+    respond: () => {
+      if (!isFree("respond")) return;
+      if (isQuestion(state)) article?.querySelector<HTMLElement>(ANSWER_FIELD)?.focus();
+      else state.open("respond");
+    },
     edit: () => mayEdit(state) && state.open("edit"),
     undo: () => undoSecondsLeft(state.approval, performance.now()) > 0 && state.perform("undo"),
   };
 }
+
+/** A key is held like the button itself, which begins and ends the hold. */
+function startHold(article: HTMLElement | null): void {
+  const button = article?.querySelector<HTMLElement>("[data-hold]");
+  button?.focus({ preventScroll: true });
+  button?.dispatchEvent(new CustomEvent("hold"));
+}
+
+const ANSWER_FIELD = "input:not([type=hidden]), textarea, select"; // a question has no other fields
 
 function firstIncomplete(article: HTMLElement | null): HTMLElement | null | undefined {
   return (

@@ -11,11 +11,13 @@ export interface ApproveButtonProps {
   settled: boolean;
   sending: boolean;
   onApprove: () => void;
+  /** Pressed before the card had settled. */
+  onTooEarly?: () => void;
 }
 
 /** The only control that lets a single call run, as it is or edited: high risk takes more than a click. */
 export function ApproveButton(props: ApproveButtonProps) {
-  const { approval, what = "", ready, settled, sending, onApprove } = props;
+  const { approval, what = "", ready, settled, sending, onApprove, onTooEarly } = props;
   if (approval.card.risk === "high") return <HighRiskApproval {...props} />;
   return (
     <Button
@@ -23,7 +25,7 @@ export function ApproveButton(props: ApproveButtonProps) {
       disabled={!ready && !sending}
       aria-disabled={!settled || undefined}
       loading={sending}
-      onClick={() => ready && settled && onApprove()}
+      onClick={() => ready && (settled ? onApprove() : onTooEarly?.())}
     >
       Approve{what}
     </Button>

@@ -29,6 +29,7 @@ export function DecisionPanel({ state, isSticky }: { state: ApprovalCardState; i
               ready={state.ready}
               settled={state.settled}
               sending={state.sending === "approve"}
+              onTooEarly={state.tooEarly}
               onApprove={() => state.decide("approve")}
             />
           )}

@@ -14,6 +14,7 @@ export function HighRiskApproval({
   settled,
   sending,
   onApprove,
+  onTooEarly,
 }: ApproveButtonProps) {
   const [hint, setHint] = useState(false);
   const approve = () => ready && settled && onApprove();
@@ -24,6 +25,7 @@ export function HighRiskApproval({
         disabled={!ready && !sending}
         aria-disabled={!settled || undefined}
         loading={sending}
+        onTooEarly={onTooEarly}
         onHeld={approve}
         onReleasedEarly={() => setHint(true)}
       >
@@ -66,20 +68,23 @@ function TypedName({ approval, onApprove }: Pick<ApproveButtonProps, "approval" 
 
 interface HoldProps extends ButtonProps {
   onHeld: () => void;
+  onTooEarly?: () => void;
   /** Released too early: show how it works. */
   onReleasedEarly: () => void;
   children: ReactNode;
 }
 
 /** Fires only after a one-second hold, by pointer or by Enter or Space with the focus. */
-function HoldButton({ onHeld, onReleasedEarly, children, ...props }: HoldProps) {
+function HoldButton({ onHeld, onTooEarly, onReleasedEarly, children, ...props }: HoldProps) {
   const [holding, setHolding] = useState(false);
+  const button = useRef<HTMLButtonElement>(null);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const held = useRef(onHeld);
   held.current = onHeld; // at the end of the hold the card may have changed
   useEffect(() => () => clearTimeout(timer.current), []);
   const start = () => {
-    if (props.disabled || props["aria-disabled" as never] || timer.current !== undefined) return;
+    if (props.disabled || timer.current !== undefined) return;
+    if (props["aria-disabled" as never]) return onTooEarly?.();
     setHolding(true);
     timer.current = setTimeout(() => {
       stop();
@@ -91,6 +96,14 @@ function HoldButton({ onHeld, onReleasedEarly, children, ...props }: HoldProps) 
     timer.current = undefined;
     setHolding(false);
   };
+  const startNow = useRef(start);
+  startNow.current = start;
+  useEffect(() => {
+    const element = button.current;
+    const onHold = () => startNow.current(); // the card hands on its key
+    element?.addEventListener("hold", onHold);
+    return () => element?.removeEventListener("hold", onHold);
+  }, []);
   const onRelease = () => {
     if (timer.current !== undefined) onReleasedEarly();
     stop();
@@ -110,7 +123,9 @@ function HoldButton({ onHeld, onReleasedEarly, children, ...props }: HoldProps) 
   return (
     <Button
       {...props}
+      ref={button}
       className={css.hold}
+      data-hold
       data-holding={holding || undefined}
       onPointerDown={(event) => event.button === 0 && start()}
       onPointerUp={onRelease}

@@ -38,6 +38,8 @@ export interface ApprovalCardState {
   editAcknowledgements: EditAcknowledgements;
   /** The card did not appear or change just now. */
   settled: boolean;
+  /** Something was pressed before the card had settled: it does nothing but say so. */
+  tooEarly: () => void;
   /** The user may approve, and all findings are checked. */
   ready: boolean;
   opened: OpenForm;
@@ -58,6 +60,7 @@ const EMPTY: CardDrafts = { reason: "", message: "", comment: "" };
 export function useApprovalCard(
   now: ApprovalSnapshot,
   onChanged?: (now: ApprovalSnapshot) => void,
+  onTooEarly?: () => void,
 ): ApprovalCardState {
   const [seen, setSeen] = useState(now);
   const [opened, open] = useState<OpenForm>("");
@@ -80,6 +83,7 @@ export function useApprovalCard(
     acknowledgements,
     editAcknowledgements,
     settled: useIsStable(`${now.id} ${now.version}`),
+    tooEarly: () => onTooEarly?.(),
     ready:
       may("approve") &&
       !newEdits &&
@@ -132,7 +136,10 @@ function useAction(id: string) {
       last.current = { fingerprint: "", key: "" };
       then(after);
     };
-    perform.mutate({ action, body, idempotencyKey: last.current.key }, { onSuccess });
+    // also if the user has moved on meanwhile; what failed is shown by the card
+    void perform
+      .mutateAsync({ action, body, idempotencyKey: last.current.key })
+      .then(onSuccess, () => undefined);
   };
   return {
     send,

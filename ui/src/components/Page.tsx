@@ -1,5 +1,6 @@
 import { Group, Stack, Title } from "@mantine/core";
 import type { ReactNode } from "react";
+import { usePageTitle } from "./PageTitle";
 
 /** A page with its title and actions. */
 export function Page({
@@ -11,6 +12,7 @@ export function Page({
   actions?: ReactNode;
   children: ReactNode;
 }) {
+  usePageTitle(title);
   return (
     <Stack gap="md">
       <Group justify="space-between" gap="sm">

@@ -1,6 +1,5 @@
-import { Alert, Anchor, Button, Center, Loader, Stack, Text, Title } from "@mantine/core";
+import { Alert, Button, Center, Loader, Stack, Text } from "@mantine/core";
 import type { ReactNode } from "react";
-import { Link } from "wouter";
 
 /** A loading indicator with a label for screen readers. */
 export function Loading({ label = "Loading" }: { label?: string }) {
@@ -59,22 +58,5 @@ export function EmptyState({ title, children }: { title: string; children?: Reac
         </Text>
       </Stack>
     </Center>
-  );
-}
-
-export function NotFound() {
-  return (
-    <Stack gap="xs">
-      <Title order={1} size="h3">
-        Page not found
-      </Title>
-      <Text>
-        Go to the{" "}
-        <Anchor component={Link} href="/inbox">
-          inbox
-        </Anchor>
-        .
-      </Text>
-    </Stack>
   );
 }

@@ -1,10 +1,12 @@
 import { Alert, Anchor } from "@mantine/core";
-import { lazy, Suspense, useEffect, useState } from "react";
+import { lazy, Suspense, useCallback, useEffect, useState } from "react";
 import { Link, useParams } from "wouter";
+import { useApproval } from "../api/approvals";
 import { useMe } from "../api/currentUser";
 import { useLinkPreview } from "../api/useLinkPreview";
 import { ApprovalCard } from "../card/ApprovalCard";
 import { Page } from "../components/Page";
+import { usePageTitle } from "../components/PageTitle";
 import { Loading } from "../components/States";
 import { readLinkToken, setLinkCounts } from "../live/approvalLink";
 import css from "./ApprovalPage.module.css";
@@ -15,6 +17,8 @@ const DeliveryList = lazy(() => import("./DeliveryList"));
 export default function ApprovalPage() {
   const { id = "" } = useParams();
   const byLink = useLinkIsMine(id);
+  const [isEarly, sayTooEarly] = useShortSign();
+  usePageTitle(useApproval(id).data?.card.sentence ?? "");
   const inbox = (
     <Anchor component={Link} href="/inbox" size="sm">
       Inbox
@@ -24,11 +28,27 @@ export default function ApprovalPage() {
     <div className={css.page} data-by-link={byLink || undefined}>
       <Page title="Approval" actions={inbox}>
         <LinkOwnerNotice id={id} />
-        <ApprovalCard id={id} location="page" />
+        <ApprovalCard id={id} location="page" onTooEarly={sayTooEarly} />
         <NotificationsSection id={id} />
       </Page>
+      <div role="status" className={css.early} data-shown={isEarly || undefined}>
+        {isEarly && "One moment"}
+      </div>
     </div>
   );
+}
+
+const SIGN_TIME = 2_000; // ms
+
+/** Whether something happened just now, and the function that says so. */
+function useShortSign(): [isShown: boolean, show: () => void] {
+  const [last, setLast] = useState<object | null>(null);
+  useEffect(() => {
+    if (!last) return;
+    const timer = setTimeout(() => setLast(null), SIGN_TIME);
+    return () => clearTimeout(timer);
+  }, [last]);
+  return [last !== null, useCallback(() => setLast({}), [])];
 }
 
 /** Loaded when it is opened. */

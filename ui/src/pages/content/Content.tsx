@@ -1,8 +1,9 @@
 import { Anchor } from "@mantine/core";
 import { lazy, Suspense } from "react";
 import { Link, useLocation } from "wouter";
+import NotFound from "../../components/NotFound";
 import { Page } from "../../components/Page";
-import { Loading, NotFound } from "../../components/States";
+import { Loading } from "../../components/States";
 import css from "./Content.module.css";
 import { CONTENT_KINDS, isContentKind, type ContentKind } from "./contentKinds";
 import { ContentList } from "./ContentList";

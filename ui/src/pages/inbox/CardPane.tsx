@@ -1,22 +1,25 @@
 import { Button } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import type { Ref } from "react";
-import type { ApprovalSnapshot } from "../../api/approvals";
+import { useApproval, type ApprovalSnapshot } from "../../api/approvals";
 import { ApprovalCard, type CardHandle } from "../../card/ApprovalCard";
 import { Loading } from "../../components/States";
 import css from "./Inbox.module.css";
 
 interface Props {
   id: string;
+  /** The request that follows a decision: it is loaded ahead. */
+  nextId: string;
   card: Ref<CardHandle>;
   onChanged: (now: ApprovalSnapshot) => void;
+  onTooEarly: () => void;
   onBack: () => void;
 }
 
 const KEY_HOLD_DELAY = 150; // ms: while a key is held down, only the last row is opened
 
 /** The card next to the list; on a phone it covers the list, with a back button. */
-export default function CardPane({ id, card, onChanged, onBack }: Props) {
+export default function CardPane({ id, nextId, card, onChanged, onTooEarly, onBack }: Props) {
   const [shown] = useDebouncedValue(id, KEY_HOLD_DELAY, { leading: true });
   return (
     <>
@@ -24,10 +27,26 @@ export default function CardPane({ id, card, onChanged, onBack }: Props) {
         Back to the list
       </Button>
       {shown === id ? (
-        <ApprovalCard key={id} ref={card} id={id} location="inbox" onChanged={onChanged} />
+        <>
+          <ApprovalCard
+            key={id}
+            ref={card}
+            id={id}
+            location="inbox"
+            onChanged={onChanged}
+            onTooEarly={onTooEarly}
+          />
+          {nextId && <Preload key={nextId} id={nextId} />}
+        </>
       ) : (
-        <Loading label="Loading approval" />
+        <Loading label="Loading request" />
       )}
     </>
   );
+}
+
+/** Keeps an approval loaded and up to date without showing it. */
+function Preload({ id }: { id: string }) {
+  useApproval(id);
+  return null;
 }

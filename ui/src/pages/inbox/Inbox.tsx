@@ -1,18 +1,25 @@
-import { Button, Text, Title } from "@mantine/core";
+import { Button, Text } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
-import { lazy, Suspense, useCallback, useRef, useState } from "react";
+import { lazy, Suspense, useCallback, useEffect, useRef, useState } from "react";
 import { useSearchParams } from "wouter";
 import { mayDecide, useMe } from "../../api/currentUser";
-import type { CardHandle } from "../../card/ApprovalCard";
-import { EmptyState, ErrorMessage, Loading } from "../../components/States";
-import { useFeed, type FeedListing } from "./feedStore";
+import { usePageTitle } from "../../components/PageTitle";
+import { EmptyState, Loading } from "../../components/States";
+import { AllDone, EmptyInbox } from "./EmptyInbox";
+import { nextOpen } from "./feed";
+import { useFeed } from "./feedStore";
 import { FilterBar } from "./FilterBar";
-import { activeFilters, readFilters, writeFilters, type InboxFilters } from "./filters";
+import { readFilters, writeFilters, type InboxFilters } from "./filters";
 import css from "./Inbox.module.css";
+import { InboxHead } from "./InboxHead";
 import { InboxList, type InboxListHandle } from "./InboxList";
 import { useInboxKeys } from "./keys";
+import { Toasts } from "./Toasts";
+import { useAnnouncements } from "./useAnnouncements";
 import { useDecisionFeedback } from "./useDecisionFeedback";
-import { focusCard, useInboxActions } from "./useInboxActions";
+import { useFlow } from "./useFlow";
+import { useFocusKeeper } from "./useFocusKeeper";
+import { focusCard, ONE_MOMENT, useInboxActions } from "./useInboxActions";
 import { useInboxLocation } from "./useInboxLocation";
 import { useSelection } from "./useSelection";
 
@@ -20,7 +27,6 @@ const BulkDecision = lazy(() => import("./BulkDecision"));
 const KeyHelp = lazy(() => import("./KeyHelp"));
 const CardPane = lazy(() => import("./CardPane"));
 const NO_FILTERS: Partial<InboxFilters> = {
-  mine: false,
   q: "",
   tool: "",
   agent: "",
@@ -30,22 +36,32 @@ const NO_FILTERS: Partial<InboxFilters> = {
   thread: "",
 };
 
-/** Pending requests, for people with hundreds of them: a list, and the card of the open one. */
+/** Open requests, for people with hundreds of them: a list, and the card of the current one. */
 export default function Inbox() {
   const [search, setSearch] = useSearchParams();
   const filters = readFilters(search);
-  const { store, listing } = useFeed(filters);
+  const me = useMe().data;
+  const { store, listing } = useFeed(filters, me?.name ?? "");
   const location = useInboxLocation();
-  const [announcement, announce] = useState("");
+  const announcements = useAnnouncements();
+  const { announce } = announcements;
   const [isHelpOpen, setHelpOpen] = useState(false);
   const isNarrow = useMediaQuery("(max-width: 48em)", undefined, { getInitialValueInEffect: false });
+  const root = useRef<HTMLDivElement>(null);
   const list = useRef<InboxListHandle>(null);
-  const card = useRef<CardHandle>(null);
   const searchInput = useRef<HTMLInputElement>(null);
-  const canDecide = mayDecide(useMe().data);
+  const canDecide = mayDecide(me);
   const { feed } = listing;
   const selection = useSelection(feed, announce);
-  const { handleDecision, handleBulk, undo } = useDecisionFeedback(store, announce);
+  const flow = useFlow({ store, feed, location, list, isListOfOpen: filters.status === "pending" });
+  const { handleDecision, handleBulk, undo } = useDecisionFeedback({
+    store,
+    isMine: filters.mine,
+    announcements,
+    onDecided: flow.advance,
+    onUndone: flow.openCard,
+  });
+  usePageTitle(feed.rows.get(location.id)?.sentence ?? "");
 
   const changeFilters = (changed: Partial<InboxFilters>) =>
     setSearch((old) => writeFilters(old, changed), { replace: true });
@@ -55,12 +71,25 @@ export default function Inbox() {
     (id: string) => (id === location.id ? focusCard() : openRequest(id)),
     [location.id, openRequest],
   );
+  const goTo = (id: string) => {
+    if (!isNarrow) openRequest(id);
+    list.current?.goTo(id);
+  };
+  const goToList = () => {
+    const id = feed.ids.includes(location.id) ? location.id : feed.ids[0];
+    if (id) list.current?.goTo(id);
+    else focusTitle();
+  };
+  const goToResult = useFirstResult(filters.q, listing, (id) => (id ? goTo(id) : announce("No results.")));
   const reveal = () => {
     const first = [...feed.waiting].sort((one, other) => one.sortKey - other.sortKey)[0];
-    announce(`${feed.waiting.length} new shown.`);
     store.reveal();
-    if (first) requestAnimationFrame(() => list.current?.goTo(first.id));
+    if (first) requestAnimationFrame(() => (flow.isDone ? flow.openCard(first.id) : goTo(first.id)));
   };
+  useFocusKeeper(root, () => {
+    if (location.id && !location.bulk) flow.focusCard();
+    else goToList();
+  });
   useInboxKeys(
     useInboxActions({
       feed,
@@ -68,7 +97,7 @@ export default function Inbox() {
       selection,
       canDecide,
       list,
-      card,
+      card: flow.card,
       searchInput,
       announce,
       openRequest,
@@ -79,11 +108,18 @@ export default function Inbox() {
   const isCardFullscreen = Boolean(isNarrow && (location.id || location.bulk));
 
   return (
-    <div className={css.inbox}>
+    <div ref={root} className={css.inbox}>
       <section className={css.list} aria-label="List" aria-busy={listing.loading} inert={isCardFullscreen}>
         <div className={css.head}>
-          <InboxHead listing={listing} onReveal={reveal} />
-          <FilterBar filters={filters} feed={feed} onChange={changeFilters} search={searchInput} />
+          <InboxHead listing={listing} filters={filters} onChange={changeFilters} onReveal={reveal} />
+          <FilterBar
+            filters={filters}
+            feed={feed}
+            onChange={changeFilters}
+            search={searchInput}
+            onLeave={goToList}
+            onResults={goToResult}
+          />
         </div>
         <EmptyInbox
           listing={listing}
@@ -103,27 +139,30 @@ export default function Inbox() {
           onOpen={openRow}
         />
         <SelectionBar count={selection.ids.length} onCompare={location.compare} onClear={selection.clear} />
-        <div className={css.note}>
-          <span role="status">{announcement}</span>
-          {!isNarrow && (
-            <Button variant="default" size="compact-sm" onClick={() => setHelpOpen(true)}>
-              {" "}
-              Keyboard shortcuts{" "}
-            </Button>
-          )}
-        </div>
+        {!isNarrow && <KeyBar onHelp={() => setHelpOpen(true)} />}
       </section>
-      <section className={css.card} aria-label="Approval" data-open={isCardFullscreen || undefined}>
+      <Toasts {...announcements} onUndo={() => void undo.last()} />
+      <section className={css.card} aria-label="Request" data-open={isCardFullscreen || undefined}>
         <Suspense fallback={<Loading />}>
           {location.bulk && (
             <BulkDecision ids={selection.ids} onClose={close} onDone={handleBulk} undo={undo} />
           )}
           {!location.bulk && location.id && (
-            <CardPane id={location.id} card={card} onChanged={handleDecision} onBack={close} />
+            <CardPane
+              id={location.id}
+              nextId={canDecide ? nextOpen(feed, location.id) : ""}
+              card={flow.attachCard}
+              onChanged={handleDecision}
+              onTooEarly={() => announce(ONE_MOMENT)}
+              onBack={close}
+            />
           )}
-          {!location.bulk && !location.id && (
-            <EmptyState title="No approval selected">
-              Select an approval in the list, or press J. Press ? for all keyboard shortcuts.
+          {!location.bulk && !location.id && flow.isDone && (
+            <AllDone waiting={feed.waiting.length} onReveal={reveal} />
+          )}
+          {!location.bulk && !location.id && !flow.isDone && (
+            <EmptyState title="No request selected">
+              Select a request in the list, or press J. Press ? for all keys.
             </EmptyState>
           )}
         </Suspense>
@@ -137,32 +176,28 @@ export default function Inbox() {
   );
 }
 
-/** The title and the number of requests, as far as it is known. */
-function InboxHead({ listing: { feed, loading }, onReveal }: { listing: FeedListing; onReveal: () => void }) {
-  const count = `${feed.ids.length.toLocaleString()}${feed.next === null ? "" : " or more"}`;
-  return (
-    <div className={css.title}>
-      <Title order={1} size="h3">
-        Inbox
-      </Title>
-      <NewRequestsButton count={feed.waiting.length} onReveal={onReveal} />
-      {!loading && feed.ids.length > 0 && (
-        <Text size="sm" data-count>
-          {count} {feed.ids.length === 1 ? "approval" : "approvals"}
-        </Text>
-      )}
-    </div>
-  );
+function focusTitle(): void {
+  document.getElementById("inbox-title")?.focus();
 }
 
-/** New requests are held back until they are revealed. */
-function NewRequestsButton({ count, onReveal }: { count: number; onReveal: () => void }) {
-  if (!count) return null;
-  return (
-    <button type="button" className={css.news} onClick={onReveal}>
-      Show {count.toLocaleString()} new
-    </button>
-  );
+/** Goes to the first result of a search, as soon as the list has it: "" if there is none. */
+function useFirstResult(
+  q: string,
+  { feed, loading, isIndexBehind }: ReturnType<typeof useFeed>["listing"],
+  onResult: (id: string) => void,
+): (q: string) => void {
+  const wanted = useRef<string | null>(null);
+  const first = feed.ids[0] ?? "";
+  const goIfLoaded = () => {
+    if (wanted.current !== q || loading || (isIndexBehind && !first)) return;
+    wanted.current = null;
+    onResult(first);
+  };
+  useEffect(goIfLoaded);
+  return (words) => {
+    wanted.current = words;
+    goIfLoaded(); // nothing may change: the words were already searched for
+  };
 }
 
 interface SelectionBarProps {
@@ -189,55 +224,26 @@ function SelectionBar({ count, onCompare, onClear }: SelectionBarProps) {
   );
 }
 
-interface EmptyInboxProps {
-  listing: FeedListing;
-  filters: InboxFilters;
-  onClearFilters: () => void;
-  onMore: () => void;
-  onRetry: () => void;
-}
+const COMMON_KEYS: [keys: string[], text: string][] = [
+  [["J", "K"], "Move"],
+  [["X"], "Select"],
+  [["Z"], "Undo"],
+];
 
-/** Shown instead of an empty list. */
-function EmptyInbox({
-  listing: { feed, loading, error, isIndexBehind },
-  filters,
-  onClearFilters,
-  onMore,
-  onRetry,
-}: EmptyInboxProps) {
-  if (error) return <ErrorMessage error={error} onRetry={onRetry} />;
-  if (feed.ids.length) return null;
-  if (loading && !isIndexBehind) return <Loading label="Loading approvals" />;
-  if (isIndexBehind)
-    return (
-      <EmptyState title="No results yet">Recent changes are not searchable yet. Searching again…</EmptyState>
-    );
-  if (feed.next !== null)
-    return (
-      <EmptyState title="No matches so far">
-        None of the approvals searched so far is waiting for you.{" "}
-        <Button size="xs" variant="default" mt="xs" onClick={onMore}>
-          Search further
-        </Button>
-      </EmptyState>
-    );
-  if (activeFilters(filters).length)
-    return (
-      <EmptyState title="No approvals match these filters">
-        <Button size="xs" variant="default" mt="xs" onClick={onClearFilters}>
-          Clear all filters
-        </Button>
-      </EmptyState>
-    );
-  if (filters.status === "all")
-    return (
-      <EmptyState title="No approvals yet">
-        Approvals requested by your agents appear here, newest first.
-      </EmptyState>
-    );
+function KeyBar({ onHelp }: { onHelp: () => void }) {
   return (
-    <EmptyState title="No pending approvals">
-      New approvals appear here automatically. Decided calls are in the history.
-    </EmptyState>
+    <div className={css.keyBar}>
+      {COMMON_KEYS.map(([keys, text]) => (
+        <span key={text}>
+          {keys.map((key) => (
+            <kbd key={key}>{key}</kbd>
+          ))}
+          {text}
+        </span>
+      ))}
+      <button type="button" onClick={onHelp}>
+        <kbd aria-hidden>?</kbd>All keys
+      </button>
+    </div>
   );
 }

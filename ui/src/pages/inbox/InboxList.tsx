@@ -16,6 +16,8 @@ import { InboxRow, ROW_HEIGHT, type InboxRowProps } from "./InboxRow";
 export interface InboxListHandle {
   /** Scrolls to a row and focuses it. */
   goTo: (id: string) => void;
+  /** Scrolls to a row; the focus stays where it is. */
+  show: (id: string) => void;
 }
 
 interface Props extends Pick<InboxRowProps, "onToggle" | "onOpen"> {
@@ -42,6 +44,7 @@ export function InboxList({ feed, current, selected, onNearEnd, onVisible, onTog
     estimateSize: () => ROW_HEIGHT,
     getItemKey: useCallback((index: number) => ids[index] ?? index, [ids]), // a new function would recompute every row
     overscan: 6,
+    scrollPaddingEnd: ROW_HEIGHT, // a toast may cover the last row
   });
   const shown = virtual.getVirtualItems();
   const first = shown[0]?.index ?? 0;
@@ -51,13 +54,14 @@ export function InboxList({ feed, current, selected, onNearEnd, onVisible, onTog
     if (feed.next !== null && last >= ids.length - PREFETCH_ROWS) onNearEnd();
   }, [feed.next, ids.length, last, onNearEnd]);
   useEffect(() => onVisible(ids.slice(first, last + 1)), [ids, first, last, onVisible]);
+  const show = (id: string) => {
+    const index = ids.indexOf(id);
+    if (index >= 0) virtual.scrollToIndex(index, { align: "auto" });
+    return index >= 0;
+  };
   useImperativeHandle(ref, () => ({
-    goTo: (id) => {
-      const index = ids.indexOf(id);
-      if (index < 0) return;
-      virtual.scrollToIndex(index, { align: "auto" });
-      setPendingFocus(id);
-    },
+    goTo: (id) => show(id) && setPendingFocus(id),
+    show: (id) => void show(id),
   }));
   // eslint-disable-next-line react-hooks/exhaustive-deps -- after every render until the row is there, and then it ends
   useLayoutEffect(() => {
@@ -70,8 +74,13 @@ export function InboxList({ feed, current, selected, onNearEnd, onVisible, onTog
   });
 
   return (
-    <div ref={scroller} className={css.scroller} data-rows={ids.length}>
-      <ul className={css.rows} style={{ height: virtual.getTotalSize() }} aria-label="Approvals">
+    <div
+      ref={scroller}
+      className={css.scroller}
+      data-rows={ids.length}
+      data-selecting={selected.size > 0 || undefined}
+    >
+      <ul className={css.rows} style={{ height: virtual.getTotalSize() }} aria-label="Requests">
         {shown.map(({ index, start }) => {
           const row = rows.get(ids[index] ?? "");
           if (!row) return null;

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { endLabel } from "./InboxRow";
+import { endLabel, riskMark } from "./InboxRow";
+import { spokenSpan } from "./TimeRing";
 
 const AT = "2027-01-15T08:00:00Z";
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" }).format(new Date(AT));
@@ -24,4 +25,24 @@ it.each([
 
 it("without a decision is the status", () => {
   expect(endLabel({ status: "cancelled", decision: null })).toBe("cancelled");
+});
+
+it("has a shape for its risk, and one for questions", () => {
+  const shape = (risk: string, effect = "write", tool = "pay") => riskMark({ risk, effect, tool });
+  expect([shape("high"), shape("high", "destructive"), shape("low"), shape("odd")]).toEqual([
+    "high",
+    "destructive",
+    "low",
+    "medium",
+  ]);
+  expect(shape("low", "read", "request_human_input")).toBe("question");
+});
+
+it("says the time left in words", () => {
+  expect([spokenSpan(2_300), spokenSpan(3_700), spokenSpan(61), spokenSpan(1)]).toEqual([
+    "38 minutes left",
+    "1 hour left",
+    "1 minute left",
+    "1 second left",
+  ]);
 });

@@ -1,9 +1,14 @@
+import { VisuallyHidden } from "@mantine/core";
 import { memo, type MouseEvent } from "react";
+import { escapeInvisible } from "../../components/escapeInvisible";
+import { IconAnswered, IconCheck, IconClock, IconClose, IconWarning } from "../../components/icons";
+import { RiskMark, type RiskLevel } from "../../components/RiskMark";
 import { formatSpan } from "../../components/TimeAgo";
 import type { FeedRow } from "./feed";
 import css from "./InboxRow.module.css";
+import { TimeRing } from "./TimeRing";
 
-export const ROW_HEIGHT = 92;
+export const ROW_HEIGHT = 60;
 
 export interface InboxRowProps {
   row: FeedRow;
@@ -19,16 +24,9 @@ export interface InboxRowProps {
 }
 
 /** One request in the list; all content is text. */
-export const InboxRow = memo(function Row({
-  row,
-  now,
-  top,
-  position,
-  current,
-  isSelected,
-  onToggle,
-  onOpen,
-}: InboxRowProps) {
+export const InboxRow = memo(function Row(props: InboxRowProps) {
+  const { row, now, top, position, current, isSelected, onToggle, onOpen } = props;
+  const isPending = row.status === "pending";
   const open = (event: MouseEvent) => {
     if (event.metaKey || event.ctrlKey || event.shiftKey) return; // opens a new tab or window
     event.preventDefault();
@@ -41,58 +39,45 @@ export const InboxRow = memo(function Row({
       data-row={row.id}
       data-status={row.status}
       data-current={current || undefined}
-      data-over={row.status === "pending" ? undefined : true}
+      data-over={isPending ? undefined : true}
+      data-leaving={row.leaving}
       data-news={row.news}
       aria-setsize={-1}
       aria-posinset={position}
     >
-      {onToggle && <Check row={row} isSelected={isSelected} onToggle={onToggle} />}
+      <Mark row={row} isSelected={isSelected} onToggle={onToggle} />
       <a
         className={css.what}
         href={`/a/${row.id}`}
         onClick={open}
         aria-current={current ? "true" : undefined}
       >
-        <span className={css.line}>
-          <span className={css.risk} data-risk={row.risk}>
-            {RISK[row.risk] ?? row.risk}
-          </span>
-          <bdi className={`${css.tool} ${css.short}`}>{row.tool}</bdi>
-          {row.status === "pending" && (
-            <span className={css.last}>
-              <TimeLeft row={row} now={now} />
-            </span>
-          )}
+        <span className={css.words}>
+          <span className={css.sentence}>{row.sentence}</span>
+          <RowOrigin row={row} />
         </span>
-        <span className={css.sentence}>{row.sentence}</span>
-        <span className={css.line}>
-          <bdi className={css.short}>{row.agent}</bdi>
-          {row.thread_id && <bdi className={css.short}>{row.thread_id}</bdi>}
-          <RequestAge at={row.created_at} />
-          {row.status === "pending" ? (
-            <span className={css.last}>
-              <RowMarks row={row} />
-            </span>
-          ) : (
-            <span className={`${css.last} ${css.note} ${css.end}`} title={endLabel(row)}>
-              {endLabel(row)}
-            </span>
-          )}
+        <span className={css.state}>
+          {isPending ? <PendingState row={row} now={now} /> : <EndState row={row} />}
         </span>
       </a>
     </li>
   );
 });
 
-const RISK: Record<string, string> = { high: "High risk", medium: "Medium", low: "Low" };
+const QUESTION_TOOL = "request_human_input"; // the server's tool for questions; nobody else can have its name
 
-function Check({
-  row,
-  isSelected,
-  onToggle,
-}: Required<Pick<InboxRowProps, "row" | "isSelected">> & { onToggle: Toggle }) {
+/** The shape for the row: questions have no risk, and what cannot be taken back has a shape of its own. */
+export function riskMark({ tool, effect, risk }: Pick<FeedRow, "tool" | "effect" | "risk">): RiskLevel {
+  if (tool === QUESTION_TOOL) return "question";
+  if (effect === "destructive") return "destructive";
+  return risk === "high" || risk === "low" ? risk : "medium";
+}
+
+function Mark({ row, isSelected, onToggle }: Pick<InboxRowProps, "row" | "isSelected" | "onToggle">) {
+  const mark = <RiskMark risk={riskMark(row)} />;
+  if (!onToggle) return <span className={css.mark}>{mark}</span>;
   return (
-    <label className={css.check}>
+    <label className={css.mark}>
       <input
         type="checkbox"
         aria-label={`Select: ${row.sentence}`}
@@ -100,11 +85,27 @@ function Check({
         disabled={row.status !== "pending"}
         onChange={(event) => onToggle(row.id, (event.nativeEvent as unknown as MouseEvent).shiftKey)}
       />
+      {mark}
     </label>
   );
 }
 
-type Toggle = NonNullable<InboxRowProps["onToggle"]>;
+/** Tool, agent, requester and age. */
+function RowOrigin({ row }: { row: FeedRow }) {
+  return (
+    <span className={css.origin}>
+      <bdi className={css.tool}>{riskMark(row) === "question" ? "question" : row.tool}</bdi>
+      <bdi className={css.name}>{escapeInvisible(row.agent)}</bdi>
+      {row.requester && (
+        <bdi className={css.name} data-requester>
+          <VisuallyHidden>for </VisuallyHidden>
+          {escapeInvisible(row.requester)}
+        </bdi>
+      )}
+      <RequestAge at={row.created_at} />
+    </span>
+  );
+}
 
 const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
@@ -113,33 +114,98 @@ function RequestAge({ at }: { at: string }) {
   // eslint-disable-next-line react-hooks/purity -- rendered again every second, to say how late it is
   const seconds = (Date.now() - Date.parse(at)) / 1_000;
   return (
-    <time dateTime={at} title={EXACT.format(new Date(at))}>
+    <time className={css.age} dateTime={at} title={EXACT.format(new Date(at))}>
       {seconds < 1 ? "now" : `${formatSpan(seconds)} ago`}
     </time>
   );
 }
 
-function TimeLeft({ row, now }: Pick<InboxRowProps, "row" | "now">) {
+/** The time left, and below it what else matters: findings, votes, who works on it. */
+function PendingState({ row, now }: Pick<InboxRowProps, "row" | "now">) {
   const left = (row.seconds_left ?? 0) - (now - row.read_at) / 1_000;
   const lifetime = (Date.parse(row.expires_at) - Date.parse(row.created_at)) / 1_000;
-  const isSoon = left < lifetime / 5;
   return (
-    <span
-      className={isSoon ? css.soon : undefined}
-      title={`Expires ${EXACT.format(new Date(row.expires_at))}`}
-    >
-      {left > 0 ? `${formatSpan(left)} left` : "time is up"}
+    <>
+      <TimeRing left={left} lifetime={lifetime} title={`Expires ${EXACT.format(new Date(row.expires_at))}`} />
+      <RowNote row={row} />
+    </>
+  );
+}
+
+function RowNote({ row }: { row: FeedRow }) {
+  const { have, need } = row.quorum;
+  const alarms = row.alarms.length;
+  return (
+    <span className={css.notes}>
+      {need > 1 && (
+        <span className={css.note}>
+          {have} of {need}
+        </span>
+      )}
+      {alarms > 0 && (
+        <span className={css.alarm}>
+          <IconWarning size={13} stroke={2.2} aria-hidden /> {alarms} to check
+        </span>
+      )}
+      {!alarms && row.claimed_by && <span className={css.note}>{row.claimed_by} is on it</span>}
     </span>
   );
 }
 
+/** Who decided and when; approved and rejected differ by sign and color. */
+function EndState({ row }: { row: FeedRow }) {
+  const { decision } = row;
+  const end = endOf(row);
+  const Sign = SIGNS[end];
+  return (
+    <>
+      <span className={css.end} data-end={end} title={endLabel(row)}>
+        <Sign size={14} stroke={2.4} aria-hidden />
+        <VisuallyHidden>{decidedBy(row)} </VisuallyHidden>
+        <bdi aria-hidden={Boolean(decision) || undefined}>{personOf(row) || row.status}</bdi>
+      </span>
+      <span className={css.notes}>
+        <span className={css.note}>{afterApproval(row)}</span>
+        {decision && <time dateTime={decision.at}>{CLOCK.format(new Date(decision.at))}</time>}
+      </span>
+    </>
+  );
+}
+
+type End = "approved" | "rejected" | "answered" | "none";
+
+const SIGNS = { approved: IconCheck, rejected: IconClose, answered: IconAnswered, none: IconClock };
+
+type Decided = Pick<FeedRow, "decision" | "status">;
+
+function endOf({ decision, status }: Decided): End {
+  if (decision && APPROVALS.has(decision.kind)) return "approved";
+  if (status === "rejected") return "rejected";
+  return status === "responded" ? "answered" : "none";
+}
+
+/** "approved by bob"; nobody is named for what Interlock did itself. */
+function decidedBy(row: Decided): string {
+  if (!row.decision) return row.status;
+  const by = personOf(row) ? ` by ${personOf(row)}` : "";
+  return `${endOf(row) === "approved" ? "approved" : row.status}${by}`;
+}
+
+function personOf({ decision }: Decided): string {
+  return !decision || decision.by === "interlock" || decision.by === "policy" ? "" : decision.by;
+}
+
+/** What became of an approved call. */
+function afterApproval(row: Decided): string {
+  if (endOf(row) !== "approved" || row.status === "approved") return "";
+  return AFTER_APPROVAL[row.status] ?? row.status;
+}
+
 /** Who decided and what became of it: "approved by bob, failed, 05:53 PM", the time of the decision. */
-export function endLabel({ decision, status }: Pick<FeedRow, "decision" | "status">): string {
-  if (!decision) return status;
-  const isApproval = APPROVALS.has(decision.kind);
-  const by = decision.by === "interlock" || decision.by === "policy" ? "" : ` by ${decision.by}`;
-  const after = isApproval && status !== "approved" ? `, ${AFTER_APPROVAL[status] ?? status}` : "";
-  return `${isApproval ? "approved" : status}${by}${after}, ${CLOCK.format(new Date(decision.at))}`;
+export function endLabel(row: Decided): string {
+  const after = afterApproval(row);
+  const at = row.decision && CLOCK.format(new Date(row.decision.at));
+  return [decidedBy(row), after, at].filter(Boolean).join(", ");
 }
 
 const APPROVALS = new Set(["approve", "edit", "approved", "edited"]); // as read, and as told by events
@@ -147,16 +213,3 @@ const AFTER_APPROVAL: Partial<Record<FeedRow["status"], string>> = {
   unknown: "outcome unknown",
   expired: "not started in time",
 };
-
-/** Findings, votes and claims. */
-function RowMarks({ row }: { row: FeedRow }) {
-  const votes = row.quorum.need > 1 ? `${row.quorum.have} of ${row.quorum.need}` : "";
-  const alarms = row.alarms.length;
-  return (
-    <>
-      {alarms > 0 && <span className={css.alarm}>⚠ check findings </span>}
-      {votes && <span className={css.note}>{votes} </span>}
-      {row.claimed_by && <span className={css.note}>claimed by {row.claimed_by}</span>}
-    </>
-  );
-}

@@ -1,7 +1,21 @@
 import { describe, expect, it } from "vitest";
 import type { ApprovalItem } from "../../api/approvals";
 import type { LedgerEntry } from "../../live/live";
-import { addNews, addPage, applyEvents, makeEmptyFeed, revealNews, updateItem, type Feed } from "./feed";
+import {
+  addNews,
+  addPage,
+  applyEvents,
+  countOpen,
+  makeEmptyFeed,
+  markLeaving,
+  neighbour,
+  nextOpen,
+  putBack,
+  revealNews,
+  takeOut,
+  updateItem,
+  type Feed,
+} from "./feed";
 
 const START = Date.parse("2026-11-15T10:00:00Z");
 
@@ -128,5 +142,70 @@ describe("an event for a row", () => {
   it("without an approval changes nothing", () => {
     const feed = listOf(item("a", 10));
     expect(applyEvents(feed, [entry("policy_changed", "")])).toBe(feed);
+  });
+});
+
+describe("the user's own decisions", () => {
+  const all = () => listOf(item("a", 10), item("b", 20), item("c", 30));
+  const decided = (feed: Feed, id: string) =>
+    takeOut(markLeaving(updateItem(feed, item(id, 10, { status: "approved", version: 2 }), 1), [id]), [id]);
+
+  it("leave the list, and an undo puts them back to their place", () => {
+    const left = decided(all(), "b");
+    expect([left.ids, countOpen(left)]).toEqual([["a", "c"], 2]);
+    const back = putBack(left, item("b", 20, { version: 3 }), 2);
+    expect([back.ids, back.rows.get("b")?.leaving, back.gone.size]).toEqual([["a", "b", "c"], undefined, 0]);
+  });
+
+  it("stay if the undo was faster than their leaving", () => {
+    const undone = putBack(markLeaving(all(), ["b"]), item("b", 20, { version: 3 }), 2);
+    expect(takeOut(undone, ["b"]).ids).toEqual(["a", "b", "c"]);
+  });
+
+  it("keep their place among requests of the same second", () => {
+    const same = listOf(item("a", 10), item("b", 10), item("c", 10));
+    expect(putBack(decided(same, "a"), item("a", 10, { version: 3 }), 2).ids).toEqual(["a", "b", "c"]);
+    expect(nextOpen(decided(same, "b"), "b")).toBe("c");
+  });
+
+  it("come again like new ones when they are undone elsewhere", () => {
+    const undone = applyEvents(decided(all(), "b"), [entry("undone", "b", "pending")]);
+    expect([undone.heardOf.has("b"), undone.rows.has("b"), undone.gone.size]).toEqual([true, false, 0]);
+  });
+
+  it("are not brought back by a page from before", () => {
+    expect(addPage(decided(all(), "b"), [item("b", 20), item("d", 40)], null, 3).ids).toEqual([
+      "a",
+      "c",
+      "d",
+    ]);
+  });
+});
+
+describe("moving", () => {
+  const over: Partial<ApprovalItem> = { status: "rejected", may_decide: [] };
+  const feed = listOf(item("a", 10), item("b", 20, over), item("c", 30, { may_decide: [] }), item("d", 40));
+
+  it("skips rows that are decided", () => {
+    expect([neighbour(feed, "a", 1), neighbour(feed, "c", -1), neighbour(feed, "d", 1)]).toEqual([
+      "c",
+      "a",
+      undefined,
+    ]);
+    expect([neighbour(feed, "", 1), neighbour(feed, "b", 1), neighbour(feed, "unknown", 1)]).toEqual([
+      "a",
+      "c",
+      "a",
+    ]);
+  });
+
+  it("after a decision goes to what the user may decide, first after it, then before it", () => {
+    expect([nextOpen(feed, "a"), nextOpen(feed, "d"), nextOpen(feed, "")]).toEqual(["d", "a", "a"]);
+    expect(nextOpen(listOf(item("a", 10)), "a")).toBe("");
+  });
+
+  it("reaches every row of a list of decided requests", () => {
+    const newest = addPage(makeEmptyFeed("newest"), [item("a", 1, over), item("b", 2, over)], null, 0);
+    expect(neighbour(newest, newest.ids[0] ?? "", 1)).toBe(newest.ids[1]);
   });
 });

@@ -2,17 +2,19 @@ import type { ApprovalItem, ApprovalStatus } from "../../api/approvals";
 import type { LedgerEntry } from "../../live/live";
 
 /** `read_at` is this browser's clock at the time of reading; `sortKey` is its fixed position in the list. */
-export type FeedRow = ApprovalItem & { read_at: number; sortKey: number; news?: true };
+export type FeedRow = ApprovalItem & { read_at: number; sortKey: number; news?: true; leaving?: true };
 type FeedOrder = "time left" | "newest";
 
 /**
  * The list as displayed: rows never move or disappear by themselves. New rows are held back until they are revealed,
- * and rows decided by others stay with their decision.
+ * rows decided by others stay with their decision, and only what the user decided in this list leaves it.
  */
 export interface Feed {
   order: FeedOrder;
   rows: ReadonlyMap<string, FeedRow>;
   ids: readonly string[];
+  /** Decided by the user here, and no longer displayed. */
+  gone: ReadonlySet<string>;
   /** New rows that are not displayed yet. */
   waiting: readonly FeedRow[];
   /** Proposed since the list was loaded; whether they match the filters is not known yet. */
@@ -27,6 +29,7 @@ export const makeEmptyFeed = (order: FeedOrder): Feed => ({
   order,
   rows: new Map(),
   ids: [],
+  gone: new Set(),
   waiting: [],
   heardOf: new Set(),
   stale: new Set(),
@@ -78,16 +81,96 @@ export function revealNews(feed: Feed): Feed {
   return { ...feed, rows, ids: merged(feed.ids, fresh, rows), waiting: [] };
 }
 
+/** Marks rows that the user decided: they fade before they are taken out. */
+export function markLeaving(feed: Feed, ids: readonly string[]): Feed {
+  const rows = new Map(feed.rows);
+  for (const id of ids) {
+    const row = rows.get(id);
+    if (row) rows.set(id, { ...row, leaving: true });
+  }
+  return { ...feed, rows };
+}
+
+/** Removes the rows that are still marked as leaving: an undo may have come first. */
+export function takeOut(feed: Feed, ids: readonly string[]): Feed {
+  const leaving = ids.filter((id) => feed.rows.get(id)?.leaving);
+  if (!leaving.length) return feed;
+  const gone = new Set([...feed.gone, ...leaving]);
+  return { ...feed, gone, ids: feed.ids.filter((id) => !gone.has(id)) };
+}
+
+/** Displays a row again at its place, after an undo. */
+export function putBack(feed: Feed, item: ApprovalItem, now: number): Feed {
+  const row = { ...rowOf(item, feed.order, now, feed.rows.get(item.id)), leaving: undefined };
+  const rows = new Map(feed.rows).set(item.id, row);
+  const gone = without(feed.gone, [item.id]);
+  const waiting = feed.waiting.filter(({ id }) => id !== item.id);
+  const ids = feed.ids.includes(item.id) ? feed.ids : merged(feed.ids, [row], rows);
+  return { ...feed, rows, gone, waiting, ids };
+}
+
+/** Whether the row is open, and the user may decide it. */
+export function isOpen(row: FeedRow | undefined): boolean {
+  return row?.status === "pending" && !row.leaving && row.may_decide.length > 0;
+}
+
+/** The open request after this one, or else the first one of the list; "" if none is left. */
+export function nextOpen(feed: Feed, after: string): string {
+  const wanted = (id: string) => id !== after && isOpen(feed.rows.get(id));
+  const start = positionAfter(feed, after);
+  return feed.ids.slice(start).find(wanted) ?? feed.ids.slice(0, start).find(wanted) ?? "";
+}
+
+/** Where the list continues after a row, which may have left it. */
+function positionAfter(feed: Feed, id: string): number {
+  const index = feed.ids.indexOf(id);
+  if (index >= 0) return index + 1;
+  const row = feed.rows.get(id);
+  if (!row) return 0;
+  const next = feed.ids.findIndex((each) => isBefore(row, feed.rows.get(each)));
+  return next < 0 ? feed.ids.length : next;
+}
+
+/** The request that J or K goes to: rows that are already decided are skipped. */
+export function neighbour(feed: Feed, id: string, step: 1 | -1): string | undefined {
+  const at = feed.ids.indexOf(id);
+  let index = at >= 0 ? at + step : positionAfter(feed, id) - (step > 0 ? 0 : 1);
+  if (at < 0 && !feed.rows.has(id)) index = 0;
+  const skips = feed.order === "time left";
+  for (; index >= 0 && index < feed.ids.length; index += step) {
+    const row = feed.rows.get(feed.ids[index] ?? "");
+    if (row && (!skips || row.status === "pending")) return row.id;
+  }
+  return undefined;
+}
+
+/** Displayed requests that are open, whoever may decide them. */
+export function countOpen(feed: Feed): number {
+  let count = 0;
+  for (const id of feed.ids) if (feed.rows.get(id)?.status === "pending") count += 1;
+  return count;
+}
+
 /** Applies a batch of events, with one copy per batch. */
 export function applyEvents(feed: Feed, entries: readonly LedgerEntry[]): Feed {
   const about = entries.filter((entry) => entry.approval_id);
   if (!about.length) return feed;
-  const now = { rows: new Map(feed.rows), stale: new Set(feed.stale), heardOf: new Set(feed.heardOf) };
+  const now = {
+    rows: new Map(feed.rows),
+    gone: new Set(feed.gone),
+    stale: new Set(feed.stale),
+    heardOf: new Set(feed.heardOf),
+  };
   const over = new Set<string>();
   for (const entry of about) {
     const row = now.rows.get(entry.approval_id);
     const status = statusOf(entry);
-    if (row) {
+    if (status === "pending" && now.gone.has(entry.approval_id)) {
+      // undone in another place: it comes again like a new one
+      now.gone.delete(entry.approval_id);
+      now.rows.delete(entry.approval_id);
+      now.heardOf.add(entry.approval_id);
+    } else if (row) {
       now.rows.set(row.id, patched(row, entry, status));
       if (!TELLING.has(entry.kind)) now.stale.add(row.id);
     } else if (status === "pending") now.heardOf.add(entry.approval_id);
@@ -115,7 +198,8 @@ const TELLING = new Set([
 const DECIDING = new Set(["approved", "edited", "rejected", "responded", "expired", "cancelled"]);
 
 function rowOf(item: ApprovalItem, order: FeedOrder, now: number, known?: FeedRow): FeedRow {
-  return { ...item, read_at: now, sortKey: known?.sortKey ?? sortKey(item, order), news: known?.news };
+  const { news, leaving } = known ?? {};
+  return { ...item, read_at: now, sortKey: known?.sortKey ?? sortKey(item, order), news, leaving };
 }
 
 function patched(row: FeedRow, entry: LedgerEntry, status: ApprovalStatus | undefined): FeedRow {
@@ -133,6 +217,12 @@ function statusOf(entry: LedgerEntry): ApprovalStatus | undefined {
   return typeof entry.data.status === "string" ? (entry.data.status as ApprovalStatus) : undefined;
 }
 
+/** Requests of one second are in the order of their ids, which is that of their creation. */
+function isBefore(row: FeedRow, other: FeedRow | undefined): boolean {
+  const sortKey = other?.sortKey ?? 0;
+  return row.sortKey < sortKey || (row.sortKey === sortKey && row.id < (other?.id ?? ""));
+}
+
 /** Both are sorted, so one pass is enough. */
 function merged(
   ids: readonly string[],
@@ -143,8 +233,7 @@ function merged(
   const all: string[] = [];
   let next = 0;
   for (const id of ids) {
-    const sortKey = rows.get(id)?.sortKey ?? 0;
-    for (let row = sorted[next]; row && row.sortKey < sortKey; row = sorted[next]) {
+    for (let row = sorted[next]; row && isBefore(row, rows.get(id)); row = sorted[next]) {
       all.push(row.id);
       next += 1;
     }

@@ -2,7 +2,18 @@ import { useEffect, useMemo, useSyncExternalStore } from "react";
 import { readApproval, type ApprovalItem } from "../../api/approvals";
 import { callApi } from "../../api/client";
 import { live, type LedgerEntry } from "../../live/live";
-import { addNews, addPage, applyEvents, makeEmptyFeed, revealNews, updateItem, type Feed } from "./feed";
+import {
+  addNews,
+  addPage,
+  applyEvents,
+  makeEmptyFeed,
+  markLeaving,
+  putBack,
+  revealNews,
+  takeOut,
+  updateItem,
+  type Feed,
+} from "./feed";
 import { toQuery, type InboxFilters } from "./filters";
 
 export interface FeedListing {
@@ -14,13 +25,14 @@ export interface FeedListing {
 }
 
 const PAGE_SIZE = 100;
-const MIN_MINE = 20; // minimum rows of "waiting for me", which the server filters page by page
+const MIN_MINE = 20; // minimum rows of lists that are filtered page by page: "for me", "decided by you"
 const MAX_PAGES = 10; // maximum pages per load
 const BATCH_TIME = 250; // ms: events within are applied together
 const NEWS_INTERVAL = 1_000; // ms between two searches for new items
 const POLL_INTERVAL = 5_000; // ms, without live events
 const SEARCH_RETRY = 1_500; // ms until an outdated search is repeated
 const MAX_PARALLEL = 10; // rows read in parallel
+const LEAVE_TIME = 160; // ms in which a decided row fades; inbox.module.css has the same
 
 /** A filtered list of approvals: loads pages and applies events. */
 export class FeedStore {
@@ -29,14 +41,17 @@ export class FeedStore {
   private abort = new AbortController();
   private events: LedgerEntry[] = [];
   private visible: readonly string[] = [];
-  private isLoadingMore = false;
+  private loadingMore: Promise<void> | null = null;
   private batchTimer: Timer;
   private newsTimer: Timer;
   private retryTimer: Timer;
   private isReadingStale = false;
 
-  constructor(private readonly filters: InboxFilters) {
-    const feed = makeEmptyFeed(filters.status === "all" ? "newest" : "time left");
+  constructor(
+    private readonly filters: InboxFilters,
+    private readonly me: string,
+  ) {
+    const feed = makeEmptyFeed(filters.status === "pending" ? "time left" : "newest");
     this.listing = { feed, loading: true, error: null, isIndexBehind: false };
   }
 
@@ -79,16 +94,10 @@ export class FeedStore {
   };
 
   /** Loads the next page, one at a time. */
-  more = async (): Promise<void> => {
-    const { feed, error } = this.listing;
-    if (this.isLoadingMore || error || feed.next === null) return;
-    this.isLoadingMore = true;
-    const { signal } = this.abort;
-    await this.attempt(signal, async () => {
-      const found = await this.page({ cursor: feed.next ?? "" });
-      this.change((now) => addPage(now, found.items, found.next, performance.now()));
-    });
-    this.isLoadingMore = false;
+  more = (): Promise<void> => {
+    if (this.listing.error || this.listing.feed.next === null) return Promise.resolve();
+    this.loadingMore ??= this.loadNextPage().finally(() => (this.loadingMore = null));
+    return this.loadingMore;
   };
 
   reveal = (): void => this.change(revealNews);
@@ -96,11 +105,30 @@ export class FeedStore {
   /** Updates one item. */
   read = (item: ApprovalItem): void => this.change((feed) => updateItem(feed, item, performance.now()));
 
+  /** The user decided these: they leave a list of open requests, and stay in one of decided requests. */
+  leave = (ids: readonly string[]): void => {
+    if (this.filters.status !== "pending") return;
+    this.change((feed) => markLeaving(feed, ids));
+    const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    setTimeout(() => this.change((feed) => takeOut(feed, ids)), isStill ? 0 : LEAVE_TIME);
+  };
+
+  /** The user undid a rejection. */
+  putBack = (item: ApprovalItem): void => this.change((feed) => putBack(feed, item, performance.now()));
+
   /** The visible rows: only these are read again after a change that no event contains. */
   setVisible = (ids: readonly string[]): void => {
     this.visible = ids;
     if (this.listing.feed.stale.size) void this.readStale();
   };
+
+  private async loadNextPage(): Promise<void> {
+    const { signal } = this.abort;
+    await this.attempt(signal, async () => {
+      const found = await this.page({ cursor: this.listing.feed.next ?? "" });
+      this.change((now) => addPage(now, found.items, found.next, performance.now()));
+    });
+  }
 
   private receive(entry: LedgerEntry): void {
     if (entry.kind === "reset") return void this.load();
@@ -174,16 +202,19 @@ export class FeedStore {
       signal.throwIfAborted();
       behind ||= page.behind;
       feed = addPage(feed, page.items, page.next, performance.now());
-      const short = feed.ids.length < minRows || (this.filters.mine && feed.ids.length < MIN_MINE);
+      const isSifted = this.filters.mine || this.filters.status === "decided";
+      const short = feed.ids.length < minRows || (isSifted && feed.ids.length < MIN_MINE);
       if (!page.next || !short) break;
       cursor = page.next;
     }
     return { feed, behind };
   }
 
-  private page(which: { cursor?: string; status?: "" }) {
-    const query = toQuery(this.filters, { ...which, limit: PAGE_SIZE });
-    return callApi("get", "/api/approvals", { query, signal: this.abort.signal });
+  private async page(which: { cursor?: string; status?: "" }) {
+    const query = toQuery(this.filters, { ...which, limit: PAGE_SIZE, me: this.me });
+    const found = await callApi("get", "/api/approvals", { query, signal: this.abort.signal });
+    if (this.filters.status !== "decided") return found;
+    return { ...found, items: found.items.filter(({ decision }) => decision?.by === this.me) };
   }
 
   private async attempt(signal: AbortSignal, work: () => Promise<void>): Promise<void> {
@@ -209,9 +240,9 @@ export class FeedStore {
 type Timer = ReturnType<typeof setTimeout> | undefined;
 
 /** The list for these filters; other filters create another list. */
-export function useFeed(filters: InboxFilters): { store: FeedStore; listing: FeedListing } {
+export function useFeed(filters: InboxFilters, me: string): { store: FeedStore; listing: FeedListing } {
   const key = JSON.stringify(filters);
-  const store = useMemo(() => new FeedStore(JSON.parse(key) as InboxFilters), [key]);
+  const store = useMemo(() => new FeedStore(JSON.parse(key) as InboxFilters, me), [key, me]);
   useEffect(() => store.start(), [store]);
   const listing = useSyncExternalStore(store.subscribe, store.get);
   return { store, listing };

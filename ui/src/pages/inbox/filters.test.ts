@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { activeFilters, readFilters, toQuery, writeFilters } from "./filters";
+import { activeFilters, readFilters, toQuery, VIEW_FILTERS, viewOf, writeFilters } from "./filters";
 
 describe("filters", () => {
   it("are read from the URL, and unknown values are ignored", () => {
@@ -27,6 +27,18 @@ describe("filters", () => {
     const names = activeFilters(readFilters(new URLSearchParams("mine=1&tool=pay&q=x"))).map(
       ([, text]) => text,
     );
-    expect(names).toEqual(["waiting for me", "search: x", "tool: pay"]);
+    expect(names).toEqual(["search: x", "tool: pay"]);
+  });
+
+  it("are one of four views, each in the URL", () => {
+    for (const [view, filters] of Object.entries(VIEW_FILTERS))
+      expect(viewOf(readFilters(writeFilters(new URLSearchParams("mine=1"), filters)))).toBe(view);
+  });
+
+  it("ask for what the user decided by all statuses but those of open requests", () => {
+    const decided = toQuery(readFilters(new URLSearchParams("status=decided")), { limit: 5, me: "ann" });
+    expect([decided.user, decided.status.split(",").includes("pending")]).toEqual(["ann", false]);
+    const other = readFilters(new URLSearchParams("status=decided&user=bob"));
+    expect(toQuery(other, { limit: 5, me: "ann" }).user).toBe("bob");
   });
 });

@@ -1,6 +1,7 @@
 /** The filters, all of them in the URL, so that a list can be shared and reloaded. */
 export interface InboxFilters {
-  status: "pending" | "all";
+  /** "decided": by the user, in any way. */
+  status: "pending" | "all" | "decided";
   mine: boolean;
   q: string;
   tool: string;
@@ -14,13 +15,19 @@ export type Priority = "" | "low" | "medium" | "high";
 export type TextFilterName = "q" | "tool" | "agent" | "user" | "team" | "thread";
 type FilterName = Exclude<keyof InboxFilters, "status">;
 
+/** What the tabs above the list select. */
+export type InboxView = "mine" | "everyone" | "decided" | "all";
+
 const PRIORITIES: readonly string[] = ["low", "medium", "high"];
+const STATUSES: readonly string[] = ["all", "decided"];
+const DECIDED_STATUSES = "approved,running,rejected,responded,succeeded,failed,unknown";
 
 export function readFilters(search: URLSearchParams): InboxFilters {
   const text = (name: TextFilterName) => search.get(name)?.trim() ?? "";
   const priority = search.get("priority") ?? "";
+  const status = search.get("status") ?? "";
   return {
-    status: search.get("status") === "all" ? "all" : "pending",
+    status: STATUSES.includes(status) ? (status as InboxFilters["status"]) : "pending",
     mine: search.get("mine") === "1",
     q: text("q"),
     tool: text("tool"),
@@ -43,12 +50,29 @@ export function writeFilters(search: URLSearchParams, changed: Partial<InboxFilt
   return next;
 }
 
-/** As the API names them. */
-export function toQuery(filters: InboxFilters, page: { cursor?: string; limit: number; status?: "" }) {
+export function viewOf({ status, mine }: InboxFilters): InboxView {
+  if (status === "pending") return mine ? "mine" : "everyone";
+  return status;
+}
+
+export const VIEW_FILTERS: Record<InboxView, Pick<InboxFilters, "status" | "mine">> = {
+  mine: { status: "pending", mine: true },
+  everyone: { status: "pending", mine: false },
+  decided: { status: "decided", mine: false },
+  all: { status: "all", mine: false },
+};
+
+/** As the API names them; `me` is the user. */
+export function toQuery(
+  filters: InboxFilters,
+  page: { cursor?: string; limit: number; status?: ""; me?: string },
+) {
   const { status, thread, ...rest } = filters;
-  const wanted = status === "all" ? "" : status;
+  const isMine = status === "decided";
+  const wanted = { pending: "pending", all: "", decided: DECIDED_STATUSES }[status];
   return {
     ...rest,
+    user: rest.user || (isMine ? (page.me ?? "") : ""),
     thread_id: thread,
     status: page.status ?? wanted,
     cursor: page.cursor ?? "",
@@ -58,11 +82,10 @@ export function toQuery(filters: InboxFilters, page: { cursor?: string; limit: n
 
 /** The active filters with their labels. */
 export function activeFilters(filters: InboxFilters): [name: FilterName, text: string][] {
-  const words = Object.entries(filters).filter(([name, value]) => name !== "status" && Boolean(value));
-  return words.map(([name, value]) => [
-    name as FilterName,
-    value === true ? "waiting for me" : `${label(name)}: ${value}`,
-  ]);
+  const words = Object.entries(filters).filter(
+    ([name, value]) => name !== "status" && name !== "mine" && Boolean(value),
+  );
+  return words.map(([name, value]) => [name as FilterName, `${label(name)}: ${String(value)}`]);
 }
 
 const label = (name: string) => (name === "q" ? "search" : name);

@@ -1,7 +1,14 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { actionForKey } from "./keys";
 
-const usual = { ctrlKey: false, metaKey: false, altKey: false, repeat: false, isComposing: false };
+const usual = {
+  ctrlKey: false,
+  metaKey: false,
+  altKey: false,
+  shiftKey: false,
+  repeat: false,
+  isComposing: false,
+};
 const press = (key: string, more: object = {}) =>
   actionForKey({ key, ...usual, defaultPrevented: false, target: document.body, ...more });
 
@@ -19,6 +26,14 @@ afterEach(() => {
 describe("single keys", () => {
   it("are case-insensitive", () => {
     expect([press("a"), press("A"), press("?"), press("q")]).toEqual(["approve", "approve", "help", null]);
+  });
+
+  it("reject at once, or with a reason when Shift is held", () => {
+    expect([press("r"), press("R"), press("R", { shiftKey: true })]).toEqual([
+      "reject",
+      "reject",
+      "rejectWithReason",
+    ]);
   });
 
   it("are ignored while typing, composing, or with an open dialog", () => {

@@ -7,6 +7,7 @@ export type InboxAction =
   | "select"
   | "approve"
   | "reject"
+  | "rejectWithReason"
   | "respond"
   | "edit"
   | "undo"
@@ -16,18 +17,19 @@ export type InboxAction =
 
 /** The keyboard shortcuts, in the order of the help. */
 export const KEY_DESCRIPTIONS: readonly [keys: string, description: string][] = [
-  ["J or ↓", "Next approval"],
-  ["K or ↑", "Previous approval"],
-  ["O or Enter", "Open the approval and focus its card"],
-  ["A", "Approve"],
-  ["R", "Reject"],
+  ["A", "Approve, and go to the next request. High risk: hold for 1 second"],
+  ["R", "Reject, and go to the next request"],
+  ["Shift+R", "Reject with a reason"],
   ["C", "Respond to the agent"],
   ["E or Ctrl+E", "Edit"],
-  ["Z", "Undo your last rejection, within the undo window"],
+  ["Z", "Undo your last rejection, within 8 seconds"],
+  ["J or ↓", "Next request"],
+  ["K or ↑", "Previous request"],
+  ["O or Enter", "Open the request and focus its card"],
   ["X", "Select for a bulk decision"],
-  ["/", "Search"],
+  ["/", "Search; Enter or ↓ goes to the first result, Esc clears, then leaves"],
   ["Esc", "Close, or clear the selection"],
-  ["?", "Show keyboard shortcuts"],
+  ["?", "Show all keys"],
 ];
 
 const SINGLE_KEYS: Record<string, InboxAction> = {
@@ -49,7 +51,15 @@ const REPEATABLE: readonly InboxAction[] = ["next", "previous"];
 
 type KeyPress = Pick<
   KeyboardEvent,
-  "key" | "ctrlKey" | "metaKey" | "altKey" | "repeat" | "isComposing" | "defaultPrevented" | "target"
+  | "key"
+  | "ctrlKey"
+  | "metaKey"
+  | "altKey"
+  | "shiftKey"
+  | "repeat"
+  | "isComposing"
+  | "defaultPrevented"
+  | "target"
 >;
 
 /** The action of a key; none while typing, and no repeats while a key is held down. */
@@ -57,8 +67,7 @@ export function actionForKey(press: KeyPress): InboxAction | null {
   if (press.defaultPrevented || press.isComposing || press.altKey) return null;
   const target = press.target instanceof Element ? press.target : null;
   if (target?.closest(TYPING)) return null;
-  const action =
-    press.ctrlKey || press.metaKey ? withControl(press.key) : withoutModifiers(press.key, target);
+  const action = press.ctrlKey || press.metaKey ? withControl(press.key) : withoutControl(press, target);
   return action && press.repeat && !REPEATABLE.includes(action) ? null : action;
 }
 
@@ -68,7 +77,11 @@ const OWN_ARROWS = "article, nav, header, [role=menu]"; // elements that handle 
 
 const withControl = (key: string): InboxAction | null => (key.toLowerCase() === "e" ? "edit" : null);
 
-function withoutModifiers(key: string, target: Element | null): InboxAction | null {
+function withoutControl(
+  { key, shiftKey }: Pick<KeyPress, "key" | "shiftKey">,
+  target: Element | null,
+): InboxAction | null {
+  if (shiftKey && key.toLowerCase() === "r") return "rejectWithReason";
   if (key in ARROWS) return target?.closest(OWN_ARROWS) ? null : (ARROWS[key] ?? null);
   return SINGLE_KEYS[key.length === 1 ? key.toLowerCase() : key] ?? null;
 }

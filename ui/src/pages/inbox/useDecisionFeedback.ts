@@ -9,8 +9,10 @@ import {
 } from "../../api/approvals";
 import { callApi } from "../../api/client";
 import { useMe } from "../../api/currentUser";
+import { changePendingCount } from "../../api/stats";
 import type { BulkResult } from "./BulkDecision";
 import type { FeedStore } from "./feedStore";
+import type { Announcements, Toast } from "./useAnnouncements";
 
 const DEFAULT_WINDOW = 8_000; // ms; the actual window is read from the rejection
 
@@ -20,34 +22,59 @@ interface DecisionFeedback {
   undo: PendingUndo;
 }
 
-/** After a decision: updates the list, announces the result, and remembers rejections for undo. */
-export function useDecisionFeedback(store: FeedStore, announce: (text: string) => void): DecisionFeedback {
+interface FeedbackContext {
+  store: FeedStore;
+  /** Whether a request leaves the list as soon as the user's vote is counted, though it needs more. */
+  isMine: boolean;
+  announcements: Announcements;
+  /** Opens the next request after one that was decided or voted on. */
+  onDecided: (id: string) => void;
+  /** A rejection was undone: its request is open again. */
+  onUndone: (id: string) => void;
+}
+
+/** After a decision: updates the list and the counts, says what happened, and remembers rejections for undo. */
+export function useDecisionFeedback(context: FeedbackContext): DecisionFeedback {
+  const { store, isMine, announcements, onDecided, onUndone } = context;
+  const queries = useQueryClient();
   const me = useMe().data?.name;
-  const undo = useUndo(announce, store.read);
+  const { showToast } = announcements;
+  const undo = useUndo(announcements, store, onUndone);
   const { remember } = undo;
   const handleDecision = useCallback(
     (now: ApprovalSnapshot) => {
+      if (now.status === "pending" && now.timeline.at(-1)?.kind === "undone") {
+        store.putBack(now);
+        changePendingCount(queries, 1);
+        return showToast({ kind: "info", text: UNDONE });
+      }
       store.read(now);
-      if (now.status === "rejected" && now.decision?.by === me) remember([now.id], undoWindow(now));
-      announce(describeDecision(now));
+      if (now.status !== "pending") changePendingCount(queries, -1);
+      if (now.status !== "pending" || isMine) store.leave([now.id]);
+      const isUndoable = now.status === "rejected" && now.decision?.by === me;
+      if (isUndoable) remember([now.id], undoWindow(now));
+      showToast(describeDecision(now, isUndoable ? undoWindow(now) : 0));
+      onDecided(now.id);
     },
-    [store, me, remember, announce],
+    [store, queries, me, isMine, remember, showToast, onDecided],
   );
   const handleBulk = useCallback(
     (kind: "approve" | "reject", results: BulkResult[]) => {
       const succeeded = results.filter(({ ok }) => ok).map(({ id }) => id);
-      announce(
-        `${succeeded.length} of ${results.length} ${kind === "approve" ? "approved" : "rejected. Press Z to undo"}.`,
-      );
-      if (kind !== "reject" || !succeeded[0]) return;
+      const over = results.filter(({ ok, status }) => ok && status !== "pending").map(({ id }) => id);
+      store.leave(isMine ? succeeded : over);
+      changePendingCount(queries, -over.length);
+      const text = `${succeeded.length} of ${results.length} ${kind === "approve" ? "approved" : "rejected"}.`;
+      if (kind !== "reject" || !succeeded[0]) return showToast({ kind: "info", text });
       remember(succeeded, DEFAULT_WINDOW);
+      showToast({ kind: "rejected", text, undoMilliseconds: DEFAULT_WINDOW });
       const startedAt = performance.now();
       void readApproval(succeeded[0]).then(
         (one) => remember(succeeded, undoWindow(one) - (performance.now() - startedAt)),
         () => undefined,
       );
     },
-    [remember, announce],
+    [store, queries, isMine, remember, showToast],
   );
   return { handleDecision, handleBulk, undo };
 }
@@ -56,13 +83,19 @@ function undoWindow({ release_at, decision }: ApprovalItem): number {
   return release_at && decision ? Date.parse(release_at) - Date.parse(decision.at) : DEFAULT_WINDOW;
 }
 
-function describeDecision({ status, quorum }: ApprovalItem): string {
-  if (status === "rejected") return "Rejected. Press Z to undo.";
-  if (status === "pending" && quorum.need > 1) return `Approved: ${quorum.have} of ${quorum.need} approvals.`;
-  return status === "pending"
-    ? "Undone. The approval is pending again."
-    : `${status.charAt(0).toUpperCase()}${status.slice(1)}.`;
+const UNDONE = "Undone. The request is open again.";
+
+function describeDecision(now: ApprovalSnapshot, undoMilliseconds: number): Toast {
+  const { status, quorum, card } = now;
+  if (status === "rejected")
+    return { kind: "rejected", text: "Rejected", subject: card.sentence, undoMilliseconds };
+  if (status === "responded") return { kind: "info", text: "Answered", subject: card.sentence };
+  if (status === "pending")
+    return { kind: "approved", text: `Approved. ${neededLabel(quorum.need - quorum.have)} needed.` };
+  return { kind: "approved", text: "Approved", subject: card.sentence };
 }
+
+const neededLabel = (count: number) => (count === 1 ? "One more person" : `${count} more people`);
 
 interface RecentRejection {
   ids: readonly string[];
@@ -81,7 +114,11 @@ export interface PendingUndo {
 const MAX_PARALLEL = 5;
 
 /** The user's rejections are stored at once and sent to the agent later: until then they can be undone. */
-function useUndo(announce: (text: string) => void, read: (item: ApprovalItem) => void): PendingUndo {
+function useUndo(
+  { announce, showToast }: Announcements,
+  { putBack }: FeedStore,
+  onUndone: (id: string) => void,
+): PendingUndo {
   const queries = useQueryClient();
   const rejected = useRef<RecentRejection[]>([]);
   const remember = useCallback((ids: readonly string[], milliseconds: number) => {
@@ -98,22 +135,22 @@ function useUndo(announce: (text: string) => void, read: (item: ApprovalItem) =>
         const path = { path: { approval_id: id }, body: {}, idempotencyKey: crypto.randomUUID() };
         const approval = (await callApi("post", "/api/approvals/{approval_id}/undo", path)) as ApprovalJson;
         queries.setQueryData(approvalKey(id), { ...approval, read_at: performance.now() });
-        read(approval);
+        putBack(approval);
+        changePendingCount(queries, 1);
       });
       const ends = await Promise.allSettled(batch);
       for (const end of ends) if (end.status === "rejected") problems.push((end.reason as Error).message);
     }
-    announce(describeUndo(found.ids.length - problems.length, problems));
-  }, [queries, read, announce]);
+    const count = found.ids.length - problems.length;
+    showToast({ kind: "info", text: describeUndo(count, problems) });
+    if (count === 1 && found.ids[0]) onUndone(found.ids[0]);
+  }, [queries, putBack, announce, showToast, onUndone]);
   const left = useCallback(() => (rejected.current.at(-1)?.until ?? 0) - performance.now(), []);
   return useMemo(() => ({ remember, last, left }), [remember, last, left]);
 }
 
 function describeUndo(count: number, problems: string[]): string {
-  const done =
-    count === 1
-      ? "Undone. The approval is pending again."
-      : `${count} undone. The approvals are pending again.`;
+  const done = count === 1 ? UNDONE : `${count} undone. The requests are open again.`;
   if (!problems.length) return done;
   return `${count ? `${done} ` : ""}${problems.length} could not be undone: ${problems[0]}`;
 }

@@ -1,7 +1,6 @@
 import type { RefObject } from "react";
-import type { DecisionKind } from "../../api/approvals";
 import type { CardHandle } from "../../card/ApprovalCard";
-import type { Feed, FeedRow } from "./feed";
+import { neighbour, type Feed, type FeedRow } from "./feed";
 import type { InboxListHandle } from "./InboxList";
 import type { InboxAction } from "./keys";
 import type { InboxLocation } from "./useInboxLocation";
@@ -21,40 +20,49 @@ interface InboxContext {
   help: (open: boolean) => void;
 }
 
+type CardAction = "approve" | "reject" | "rejectWithReason" | "respond" | "edit";
+
 /** The actions of the shortcuts. Decisions are made by the card, with all of its checks. */
 export function useInboxActions(context: InboxContext): Record<InboxAction, () => void> {
   const { feed, location, selection, canDecide, list, card, searchInput, announce, openRequest, undo, help } =
     context;
   const moveBy = (step: 1 | -1) => {
-    const id = neighbour(feed.ids, location.id, step);
-    if (!id) return announce(feed.ids.length ? "No more approvals in this direction." : "The list is empty.");
+    const id = neighbour(feed, location.id, step);
+    if (!id) return announce(feed.ids.length ? "No more requests in this direction." : "The list is empty.");
     openRequest(id);
     list.current?.goTo(id);
   };
-  const decide = (kind: DecisionKind) => {
+  const decide = (action: CardAction) => {
     if (!canDecide) return announce(VIEW_ONLY);
-    if (!card.current) return announce("Open an approval first: press J for the next one.");
-    const row = feed.rows.get(location.id);
-    announce(row ? keyHint(row, kind) : "");
-    card.current[kind]();
+    if (!location.id) return announce("Open a request first: press J for the next one.");
+    const problem = blockedHint(feed.rows.get(location.id), action);
+    if (problem) return announce(problem);
+    if (card.current?.sending) return;
+    if (!card.current?.settled) return announce(ONE_MOMENT);
+    announce(action === "approve" ? approveHint(card.current, feed.rows.get(location.id)) : "");
+    card.current[action]();
   };
-  const decideAll = (kind: "approve" | "reject") =>
-    canDecide && selection.ids.length && !location.bulk ? location.compare() : decide(kind);
+  const decideAll = (action: CardAction) =>
+    canDecide && selection.ids.length && !location.bulk ? location.compare() : decide(action);
   return {
     next: () => moveBy(1),
     previous: () => moveBy(-1),
     open: () => (location.id ? focusCard() : moveBy(1)),
     select: () => {
       if (!canDecide) return announce(VIEW_ONLY);
-      if (!location.id) return announce("Go to an approval first: press J for the next one.");
+      if (!location.id) return announce("Go to a request first: press J for the next one.");
       selection.toggle(location.id, false);
     },
     approve: () => decideAll("approve"),
     reject: () => decideAll("reject"),
+    rejectWithReason: () => decideAll("rejectWithReason"),
     respond: () => decide("respond"),
     edit: () => decide("edit"),
     undo: () => void undo(),
-    filter: () => searchInput.current?.focus(),
+    filter: () => {
+      searchInput.current?.focus();
+      searchInput.current?.select();
+    },
     help: () => help(true),
     leave: () => {
       if (location.bulk) location.close();
@@ -63,21 +71,33 @@ export function useInboxActions(context: InboxContext): Record<InboxAction, () =
   };
 }
 
-const VIEW_ONLY = "Your role can view approvals but not decide them.";
+/** A key that was meant for what was there before: it does nothing. */
+export const ONE_MOMENT = "One moment";
+const VIEW_ONLY = "Your role can view requests but not decide them.";
+const VERBS: Record<CardAction, string> = {
+  approve: "approve",
+  reject: "reject",
+  rejectWithReason: "reject",
+  respond: "respond to",
+  edit: "edit",
+};
 
-/** Why a shortcut may not be enough. */
-function keyHint(row: FeedRow, kind: DecisionKind): string {
-  if (row.status !== "pending") return `This approval is already ${row.status}.`;
-  if (!row.may_decide.includes(kind))
-    return `You cannot ${kind === "respond" ? "respond to" : kind} this approval.`;
-  if (kind !== "approve") return "";
-  if (row.alarms.length) return "Check each finding in the card first.";
-  return row.risk === "high" ? "High risk: hold the Approve button in the card." : "";
+/** Why the user cannot decide this way; "" if they can. */
+function blockedHint(row: FeedRow | undefined, action: CardAction): string {
+  if (!row) return "";
+  if (row.status !== "pending") return `This request is already ${row.status}.`;
+  const kind = action === "rejectWithReason" ? "reject" : action;
+  if (row.may_decide.includes(kind)) return "";
+  if (row.may_decide.length === 1 && row.may_decide[0] === "respond")
+    return "This is a question: press C to answer it.";
+  return `You cannot ${VERBS[action]} this request.`;
 }
 
-function neighbour(ids: readonly string[], id: string, step: 1 | -1): string | undefined {
-  const at = ids.indexOf(id);
-  return at < 0 ? ids[0] : ids[at + step];
+/** What is needed besides the key. */
+function approveHint({ unchecked }: CardHandle, row: FeedRow | undefined): string {
+  if (unchecked === 1) return "Check the marked place first.";
+  if (unchecked) return `Check the ${unchecked} marked places first.`;
+  return row?.risk === "high" ? "High risk: hold A for 1 second." : "";
 }
 
 /** The card takes the focus only on request. */

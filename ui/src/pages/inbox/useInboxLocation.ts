@@ -7,6 +7,8 @@ export interface InboxLocation {
   bulk: boolean;
   /** "push" if the list is covered, so that the back button returns to it. */
   open: (id: string, historyMode: "push" | "replace") => void;
+  /** Opens the request that follows a decided one; without an id, only the list is left. */
+  advance: (id: string) => void;
   compare: () => void;
   close: () => void;
 }
@@ -23,6 +25,14 @@ export function useInboxLocation(): InboxLocation {
       }),
     [setSearch],
   );
+  const advance = useCallback(
+    (id: string) =>
+      setSearch((old) => withLocation(old, { id }), {
+        replace: true,
+        state: id ? (history.state as unknown) : null, // the back button still returns to the list
+      }),
+    [setSearch],
+  );
   const compare = useCallback(
     () => setSearch((old) => withLocation(old, { bulk: "1", id: old.get("id") ?? "" }), { state: LEFT_LIST }),
     [setSearch],
@@ -36,7 +46,10 @@ export function useInboxLocation(): InboxLocation {
   }, [setSearch]);
   const id = search.get("id") ?? "";
   const bulk = search.get("bulk") === "1";
-  return useMemo(() => ({ id, bulk, open, compare, close }), [id, bulk, open, compare, close]);
+  return useMemo(
+    () => ({ id, bulk, open, advance, compare, close }),
+    [id, bulk, open, advance, compare, close],
+  );
 }
 
 function withLocation(search: URLSearchParams, location: { id?: string; bulk?: string }): URLSearchParams {

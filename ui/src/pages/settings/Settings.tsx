@@ -1,8 +1,9 @@
 import { lazy, Suspense, type ComponentType } from "react";
 import { Link, useParams } from "wouter";
 import { isAdmin, useMe, type CurrentUser } from "../../api/currentUser";
+import NotFound from "../../components/NotFound";
 import { Page } from "../../components/Page";
-import { Loading, NotFound } from "../../components/States";
+import { Loading } from "../../components/States";
 import css from "./Settings.module.css";
 
 interface Tab {

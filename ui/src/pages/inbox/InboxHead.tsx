@@ -1,0 +1,82 @@
+import { Text, Title } from "@mantine/core";
+import { IconUp } from "../../components/icons";
+import { usePendingCount } from "../../api/stats";
+import { countOpen } from "./feed";
+import type { FeedListing } from "./feedStore";
+import { activeFilters, VIEW_FILTERS, viewOf, type InboxFilters, type InboxView } from "./filters";
+import css from "./Inbox.module.css";
+
+interface Props {
+  listing: FeedListing;
+  filters: InboxFilters;
+  onChange: (changed: Partial<InboxFilters>) => void;
+  onReveal: () => void;
+}
+
+/** The title, the new requests, and whose requests are listed, with their number as far as it is known. */
+export function InboxHead({ listing, filters, onChange, onReveal }: Props) {
+  const pending = usePendingCount();
+  const { feed, loading } = listing;
+  const view = viewOf(filters);
+  const isFiltered = activeFilters(filters).length > 0;
+  const found = countOpen(feed) + feed.waiting.length;
+  const isMineCounted = view === "mine" && !isFiltered && !loading && feed.next === null;
+  const counts: Partial<Record<InboxView, number>> = {
+    everyone: pending,
+    mine: isMineCounted ? found : undefined,
+  };
+  return (
+    <>
+      <div className={css.title}>
+        <Title order={1} id="inbox-title" tabIndex={-1}>
+          Inbox
+        </Title>
+        {isFiltered && !loading && (
+          <Text size="sm" c="dimmed" data-count>
+            {feed.ids.length.toLocaleString()}
+            {feed.next === null ? "" : " or more"} found
+          </Text>
+        )}
+        <NewRequestsButton count={feed.waiting.length} onReveal={onReveal} />
+      </div>
+      <div className={css.tabs} role="group" aria-label="Show">
+        {VIEWS.map(([each, label]) => (
+          <button
+            key={each}
+            type="button"
+            aria-pressed={each === view}
+            onClick={() => onChange(VIEW_FILTERS[each])}
+          >
+            {label}{" "}
+            {counts[each] !== undefined && (
+              <span className={css.total} data-total={each}>
+                {counts[each].toLocaleString()}
+              </span>
+            )}
+          </button>
+        ))}
+      </div>
+    </>
+  );
+}
+
+const VIEWS: [InboxView, string][] = [
+  ["everyone", "Everyone"],
+  ["mine", "For me"],
+  ["decided", "Decided by you"],
+];
+
+/** New requests are held back until they are revealed. */
+function NewRequestsButton({ count, onReveal }: { count: number; onReveal: () => void }) {
+  if (!count) return null;
+  return (
+    <button type="button" className={css.news} onClick={onReveal}>
+      <IconUp size={14} stroke={2} aria-hidden />
+      {newRequestsLabel(count)}
+    </button>
+  );
+}
+
+export function newRequestsLabel(count: number): string {
+  return `Show ${count.toLocaleString()} new ${count === 1 ? "request" : "requests"}`;
+}
