@@ -3,21 +3,38 @@ import { useEffect, useRef } from "react";
 export const FIRST_INPUT = ["input, textarea, select", "[role=tab]"];
 export const FIRST_PROBLEM = ["[aria-invalid=true]", "[data-problem]", "[role=alert]"];
 const RENDER_TIME = 50; // milliseconds until the element is rendered
+const MAX_TRIES = 40; // parts that are loaded on demand come later
 
 /** Focuses the first matching element each time `trigger` changes, unless the user is typing. */
 export function useFocusFirst(
   root: { current: HTMLElement | null },
   selectors: string[],
   trigger: unknown,
+  options?: FocusOptions,
 ): void {
+  const isQuiet = options?.preventScroll ?? false;
   useEffect(() => {
-    const timer = setTimeout(() => {
+    let tries = 0;
+    let timer: ReturnType<typeof setTimeout>;
+    const focus = () => {
       if (root.current && isTypingIn(root.current)) return;
-      const found = selectors.map((each) => root.current?.querySelector<HTMLElement>(each));
-      found.find((each) => each)?.focus();
-    }, RENDER_TIME);
+      const isLast = ++tries >= MAX_TRIES;
+      const wanted = isLast ? selectors : selectors.slice(0, 1);
+      const found = findFirst(root.current, wanted) ?? (isQuiet ? null : findFirst(root.current, selectors));
+      if (found) found.focus({ preventScroll: isQuiet });
+      else if (!isLast) timer = setTimeout(focus, RENDER_TIME);
+    };
+    timer = setTimeout(focus, RENDER_TIME);
     return () => clearTimeout(timer);
-  }, [root, selectors, trigger]);
+  }, [root, selectors, trigger, isQuiet]);
+}
+
+function findFirst(root: HTMLElement | null, selectors: string[]): HTMLElement | null {
+  for (const each of selectors) {
+    const found = root?.querySelector<HTMLElement>(each);
+    if (found) return found;
+  }
+  return null;
 }
 
 /** Otherwise typed text would land in another field. */
