@@ -39,7 +39,7 @@ function codePointLabel(letter: string): string {
 
 /** One piece of a visible text; joined, the pieces are exactly that text. */
 interface TextPiece {
-  kind: "plain" | "quiet" | "chip" | "break" | "tab" | "odd";
+  kind: "plain" | "quiet" | "chip" | "break" | "tab" | "quote" | "odd";
   text: string;
 }
 
@@ -92,7 +92,8 @@ export function splitAtoms(text: string): string[] {
 function escapeKind(escape: string): TextPiece["kind"] {
   if (escape === "\\n") return "break";
   if (escape === "\\t") return "tab";
-  return escape === "\\\\" || escape === '\\"' ? "quiet" : "chip";
+  if (escape === '\\"') return "quote";
+  return escape === "\\\\" ? "quiet" : "chip";
 }
 
 function plainPieces(text: string, marked: boolean): TextPiece[] {

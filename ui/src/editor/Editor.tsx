@@ -72,7 +72,9 @@ export default function Editor({
   useEffect(() => setTyping(unread.current), [draft]);
   useForgetSentDraft(approval.id, refused, sent);
   useFocusFirst(root, refused ? FIRST_PROBLEM : FIRST_INPUT, refused, refused ? undefined : QUIETLY);
-  useLayoutEffect(() => root.current?.closest("article")?.scrollIntoView({ block: "start" }), []);
+  useLayoutEffect(() => {
+    void root.current?.closest("article")?.scrollIntoView({ block: "start" }); // newer browsers return a promise
+  }, []);
 
   const toJson = useCallback((pointer?: string) => {
     setJsonPointer(pointer);

@@ -22,6 +22,8 @@ export interface FormField {
   before: unknown;
   marked: boolean;
   required: boolean;
+  /** One of the items of a list, which is there because somebody added it. */
+  isItem: boolean;
   problems: string[];
   set: (value: unknown) => void;
   /** Replaces the value by one of another form. */
@@ -41,6 +43,7 @@ export function useFormField({ schema, formData, fieldPathId, onChange, required
     before,
     marked,
     required: required ?? false,
+    isItem: typeof path.at(-1) === "number",
     problems,
     set: (value) => onChange(value === undefined ? undefined : stringifyJson(value), path),
     put,
@@ -64,7 +67,7 @@ export function FieldFrame({ leaf, children }: { leaf: FormField; children: Reac
           {label}
         </label>
         {name && <span className={css.raw}>{name}</span>}
-        {leaf.required && <span className={css.required}>required</span>}
+        {leaf.required && !leaf.isItem && <span className={css.required}>required</span>}
       </div>
       <FormSwitch plan={plan} label={label} before={before} put={leaf.put} />
       {children}

@@ -16,13 +16,15 @@ export function useFocusFirst(
   useEffect(() => {
     let tries = 0;
     let timer: ReturnType<typeof setTimeout>;
+    let meanwhile: HTMLElement | null = null; // has the focus until the first choice is there
     const focus = () => {
       if (root.current && isTypingIn(root.current)) return;
-      const isLast = ++tries >= MAX_TRIES;
-      const wanted = isLast ? selectors : selectors.slice(0, 1);
-      const found = findFirst(root.current, wanted) ?? (isQuiet ? null : findFirst(root.current, selectors));
-      if (found) found.focus({ preventScroll: isQuiet });
-      else if (!isLast) timer = setTimeout(focus, RENDER_TIME);
+      if (meanwhile && document.activeElement !== meanwhile) return;
+      const found = findFirst(root.current, selectors.slice(0, 1));
+      if (found) return found.focus({ preventScroll: isQuiet });
+      meanwhile ??= findFirst(root.current, selectors);
+      meanwhile?.focus({ preventScroll: isQuiet });
+      if (++tries < MAX_TRIES) timer = setTimeout(focus, RENDER_TIME);
     };
     timer = setTimeout(focus, RENDER_TIME);
     return () => clearTimeout(timer);
