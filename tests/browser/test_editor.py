@@ -132,8 +132,6 @@ def test_what_the_server_refuses_is_said_at_its_field_and_nothing_is_lost(site: 
     editor.get_by_role("button", name="Reset count").click()
     expect(field(editor, "count")).to_have_value("9007199254740993")
     field(editor, "mail").fill("nobody")
-    expect(editor.get_by_text("mail must be a valid email.")).to_have_count(1)  # before it is sent
-    field(editor, "mail").fill("nobody@-")
     field(editor, "title").fill("Fix the login")
     editor.get_by_role("button", name="Approve with 2 changes").click()
     expect(editor.get_by_text("mail must be a valid email.")).to_have_count(1)
@@ -141,7 +139,7 @@ def test_what_the_server_refuses_is_said_at_its_field_and_nothing_is_lost(site: 
     expect(field(editor, "title")).to_have_value("Fix the login")
     assert site.approval(approval_id)["status"] == "pending"
     editor.get_by_role("tab", name="JSON").click()
-    expect(editor.locator(".cm-lintRange-error")).to_have_text('"nobody@-"')
+    expect(editor.locator(".cm-lintRange-error")).to_have_text('"nobody"')
     editor.get_by_role("tab", name="Form").click()
     field(editor, "mail").fill("bob@example.com")
     approve(editor, "2 changes")

@@ -62,6 +62,7 @@ def visitors(browser: Any, site: Site) -> Iterator[Visitors]:
     made.problems.check()
 
 
+# R12 R53
 @pytest.mark.parametrize("look", LOOKS)
 def test_thirty_kinds_of_calls_are_shown_whole_and_edited_in_a_form(
     site: Site, proposed: dict[str, str], visitors: Visitors, look: str
@@ -103,7 +104,9 @@ def check_form(page: Page, call: dict[str, Any], look: str) -> None:
 
 
 def diffs(card: Locator) -> set[str]:
-    found: list[str] = card.locator("[data-diff]").evaluate_all("all => all.map(each => each.dataset.pointer)")
+    found: list[str] = card.locator("[data-diff]").evaluate_all(
+        "all => all.map(each => each.closest('[data-pointer]')?.dataset.pointer ?? '')"
+    )
     return set(found)
 
 

@@ -1,9 +1,7 @@
 import { Button, Text } from "@mantine/core";
-import { useMemo, useState } from "react";
+import { lazy, Suspense, useMemo, useState } from "react";
 import type { Argument } from "../api/approvals";
 import css from "./Arguments.module.css";
-import { readDiff } from "./diffLines";
-import { TextDiff } from "./TextDiff";
 import { shortenMiddle, VisibleText } from "./VisibleText";
 
 const MAX_FULL_LENGTH = 2_000; // longest text that is shown completely
@@ -12,6 +10,7 @@ const TAIL = 300;
 const STEP = 20_000; // characters added per click, to keep the page responsive
 const MAX_BESIDE_NAME = 90; // characters of a text that stands beside its name
 const MAX_DIFF = 200_000;
+const TextDiff = lazy(() => import("./TextDiff"));
 
 interface ValueProps {
   field: Argument;
@@ -23,7 +22,6 @@ interface ValueProps {
 /** One stored value; a long one is shortened to its ends, length and digest until it is expanded. */
 export function ArgumentValue({ field, marked, isInline = false }: ValueProps) {
   const { text, length, sha256, type } = field;
-  const diff = useMemo(() => readArgumentDiff(field), [field]);
   if (isInline)
     return (
       <span className={css.value} data-type={type} data-pointer={field.pointer}>
@@ -36,9 +34,8 @@ export function ArgumentValue({ field, marked, isInline = false }: ValueProps) {
       data-type={type}
       data-pointer={field.pointer}
       data-wide={isWide(field) || undefined}
-      data-diff={diff ? true : undefined}
     >
-      {diff ? <TextDiff lines={diff} /> : <ShortenedText field={field} marked={marked} />}
+      <TextOrDiff field={field} marked={marked} />
       {type === "number" && <GroupedDigits field={field} />}
       {sha256 && (
         <Text size="xs" className={css.sum}>
@@ -46,6 +43,18 @@ export function ArgumentValue({ field, marked, isInline = false }: ValueProps) {
         </Text>
       )}
     </div>
+  );
+}
+
+/** What could be a diff is read by a part that is loaded on demand; if it is none, it stays a text. */
+function TextOrDiff(props: { field: Argument; marked: boolean }) {
+  const { type, text } = props.field;
+  const whole = <ShortenedText {...props} />;
+  if (type !== "string" || text.length > MAX_DIFF || !text.includes("@@ -")) return whole;
+  return (
+    <Suspense fallback={whole}>
+      <TextDiff text={text.slice(1, -1)} isPreview={false} otherwise={whole} />
+    </Suspense>
   );
 }
 
@@ -106,11 +115,6 @@ const NAMING_NUMBER = /(^|_|-)(id|ids|number|no|code|port|year|zip|phone|version
 /** Whether a value takes the whole width instead of standing beside its name. */
 export function isWide({ type, text, sha256 }: Argument): boolean {
   return type === "string" && (Boolean(sha256) || text.length > MAX_BESIDE_NAME || text.includes("\\n"));
-}
-
-function readArgumentDiff({ type, text }: Argument) {
-  if (type !== "string" || text.length > MAX_DIFF || !text.includes("@@ -")) return null;
-  return readDiff(text.slice(1, -1));
 }
 
 function nextLength(headLength: number): number {

@@ -1,12 +1,37 @@
-import { useMemo, useState } from "react";
-import { foldDiff, markChanges, type DiffBlock, type DiffLine, type LinePart } from "./diffLines";
+import { useMemo, useState, type ReactNode } from "react";
+import {
+  foldDiff,
+  markChanges,
+  readDiff,
+  readSignedLines,
+  type DiffBlock,
+  type DiffLine,
+  type LinePart,
+} from "./diffLines";
 import css from "./TextDiff.module.css";
 import { VisibleText } from "./VisibleText";
 
 const MAX_LINES = 400; // shown at once, so that the page stays responsive
 
+interface TextProps {
+  text: string;
+  /** Whether signs at the beginnings of lines are enough. */
+  isPreview: boolean;
+  /** What is shown if it is none. */
+  otherwise: ReactNode;
+}
+
+/** A text that may be a diff. */
+export default function TextDiff({ text, isPreview, otherwise }: TextProps) {
+  const lines = useMemo(
+    () => readDiff(text) ?? (isPreview ? readSignedLines(text) : null),
+    [text, isPreview],
+  );
+  return lines ? <Lines lines={lines} /> : otherwise;
+}
+
 /** A diff in color and with signs; only lines that it calls unchanged are folded. */
-export function TextDiff({ lines }: { lines: DiffLine[] }) {
+function Lines({ lines }: { lines: DiffLine[] }) {
   const [limit, setLimit] = useState(MAX_LINES);
   const [isUnfolded, setUnfolded] = useState<ReadonlySet<number>>(new Set());
   const blocks = useMemo(() => foldDiff(lines), [lines]);
@@ -14,7 +39,7 @@ export function TextDiff({ lines }: { lines: DiffLine[] }) {
   const { shown, hiddenCount } = cutBlocks(blocks, isUnfolded, limit);
   const count = (kind: DiffLine["kind"]) => lines.filter((line) => line.kind === kind).length;
   return (
-    <div className={css.diff}>
+    <div className={css.diff} data-diff>
       <div className={css.about}>
         <span className={css.plus}>+{count("added").toLocaleString("en")}</span>{" "}
         <span className={css.minus}>−{count("removed").toLocaleString("en")}</span>{" "}

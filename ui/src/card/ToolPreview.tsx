@@ -1,19 +1,16 @@
 import { Title } from "@mantine/core";
-import { useMemo } from "react";
+import { lazy, Suspense } from "react";
 import css from "./ApprovalCard.module.css";
-import { readDiff, readSignedLines } from "./diffLines";
-import { TextDiff } from "./TextDiff";
 import { VisibleText } from "./VisibleText";
 
 const MAX_DIFF = 200_000;
+const TextDiff = lazy(() => import("./TextDiff"));
 
 /** The tool's own preview of the effect. */
 export function ToolPreview({ text }: { text: string }) {
-  const diff = useMemo(
-    () => (text.length <= MAX_DIFF ? (readDiff(text) ?? readSignedLines(text)) : null),
-    [text],
-  );
   if (!text) return null;
+  const whole = <VisibleText text={text} />;
+  const hasSigns = text.length <= MAX_DIFF && text.includes("\\n+");
   return (
     <div role="group" aria-label="Preview" className={css.section}>
       <div className={css.sectionTitle}>
@@ -23,7 +20,13 @@ export function ToolPreview({ text }: { text: string }) {
         <span>from the tool</span>
       </div>
       <div className={css.raw} data-preview>
-        {diff ? <TextDiff lines={diff} /> : <VisibleText text={text} />}
+        {hasSigns ? (
+          <Suspense fallback={whole}>
+            <TextDiff text={text} isPreview otherwise={whole} />
+          </Suspense>
+        ) : (
+          whole
+        )}
       </div>
     </div>
   );
