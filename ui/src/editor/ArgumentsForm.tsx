@@ -10,7 +10,7 @@ import type {
   TemplatesType,
   ValidatorType,
 } from "@rjsf/utils";
-import { Fragment, useMemo, type MouseEventHandler, type ReactNode } from "react";
+import { Fragment, useMemo, type CSSProperties, type MouseEventHandler, type ReactNode } from "react";
 import { escapeInvisible } from "../components/escapeInvisible";
 import { IconClose, IconDown, IconPlus, IconUp } from "../components/icons";
 import css from "./Editor.module.css";
@@ -137,7 +137,7 @@ function ArrayTemplate({
       <FieldDescription id={$id} text={escapeInvisible(plan.description)} />
       <Problems path={path} label={label} />
       {plan.isTable ? (
-        <div className={css.rows} data-columns={columns.length}>
+        <div className={css.rows} style={{ "--template": templateOf(plan) } as CSSProperties}>
           {items.length > 0 && (
             <div className={css.rowHead} aria-hidden>
               {columns.map(([name, column]) => (
@@ -165,6 +165,17 @@ function ArrayTemplate({
     </fieldset>
   );
 }
+
+/** The widths of a table's columns, by what they hold. */
+function templateOf({ items }: FormPlan): string {
+  const weights = Object.values(items?.properties ?? {}).map(({ $id, format }) =>
+    format === "date-time" ? DATE_TIME_WEIGHT : (WEIGHTS[$id ?? ""] ?? 1),
+  );
+  return weights.map((weight) => `minmax(0, ${weight}fr)`).join(" ");
+}
+
+const DATE_TIME_WEIGHT = 2;
+const WEIGHTS: Record<string, number> = { Flag: 0.8, Number: 0.8, Text: 1.4 };
 
 function ArrayItemTemplate({ children, buttonsProps, schema }: ArrayFieldItemTemplateProps) {
   const { fieldPathId, hasRemove, hasMoveUp, hasMoveDown, onRemoveItem, onMoveUpItem, onMoveDownItem } =
