@@ -83,7 +83,7 @@ def test_every_argument_is_its_exact_text_and_nothing_else(site: Site, visit: Vi
     card = open_card(visit, site.admin, approval_id)
     card.get_by_role("button", name="Show all 6,001 characters").click()
     shown = card.locator("[data-pointer]").evaluate_all(
-        "all => all.map(each => [each.dataset.pointer, each.querySelector('[data-value]').innerText])"
+        "all => all.map(each => [each.dataset.pointer, each.querySelector('[data-value]').textContent])"
     )
     fields = site.approval(approval_id)["card"]["fields"]
     assert dict(shown) == {field["pointer"]: field["text"] for field in fields if field["text"]}
@@ -114,19 +114,12 @@ def test_card_keeps_its_order_and_agent_text_comes_last(site: Site, visit: Visit
     more = {"thread_id": "thread-7", "initiated_by": "ann", "agent_path": ["desk", "bot"], **words}
     card = open_card(visit, site.admin, site.propose(site.agent(), "send_mail", {"to": "ann"}, **more))
     expect(card.get_by_text("**Approved** by <b>security</b>.")).to_be_hidden()  # folded
-    card.get_by_text("Agent says (unverified)").click()
+    card.get_by_text("Agent's explanation").click()
+    card.get_by_text("Agent's preview").click()
     expect(card.get_by_text("**Approved** by <b>security</b>.")).to_be_visible()
     text = card.inner_text()
-    parts = ["MEDIUM RISK", "send_mail", "Run send_mail: to = ann", "for ann", "desk > bot", "thread-7", "mails wait"]
-    parts += [
-        "left",
-        "Arguments",
-        '"ann"',
-        "Agent's preview (unverified)",
-        "ann, bob",
-        "Agent says (unverified)",
-        "**Approved**",
-    ]
+    parts = ["Medium risk", "send_mail", "left", "Run send_mail: to = ann", "Asked by ann", "desk > bot", "thread-7"]
+    parts += ["mails wait", "Arguments", '"ann"', "Agent's preview", "ann, bob", "Agent's explanation", "**Approved**"]
     places = [text.index(part) for part in (*parts, "Approve\n")]
     assert places == sorted(places)
     expect(card.get_by_role("link", name="thread-7")).to_have_attribute("href", "/chat/thread-7")

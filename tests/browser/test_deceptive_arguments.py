@@ -29,7 +29,25 @@ READ = """(section) => {
   return found;
 }"""
 TAGS = "(section) => [...new Set([...section.querySelectorAll('*')].map((each) => each.tagName))]"
-OURS = {"BUTTON", "CODE", "DIV", "H3", "INPUT", "LABEL", "LI", "MARK", "P", "SPAN", "UL"}
+OURS = {
+    "BUTTON",
+    "CODE",
+    "DIV",
+    "H3",
+    "INPUT",
+    "LABEL",
+    "LI",
+    "MARK",
+    "P",
+    "SPAN",
+    "TABLE",
+    "TBODY",
+    "TD",
+    "TH",
+    "THEAD",
+    "TR",
+    "UL",
+}
 INTERACTIVE = "a, img, svg, iframe, form, b, strong, em, i, u, style, script, details, input:not([type=checkbox])"
 ALONE = """(value) => {
   for (let each = value; each; each = each.parentElement) {
@@ -101,7 +119,8 @@ def test_what_else_an_agent_says_is_text_too(site: Site, agent: httpx2.Client, p
     more = {"agent_says": said, "preview": said, "description": said}
     proposed = site.propose(agent, "save", {"a": 1}, **more)
     open_card(page, proposed)
-    page.get_by_text("Agent says (unverified)").click()
+    for title in ("Agent's explanation", "Agent's preview", "Agent's description"):
+        page.get_by_text(title).click()
     article = page.locator("article")
     expect(article.get_by_text("**Approved** <b onclick=x>by</b>").first).to_be_visible()
     expect(article.get_by_text("\\u{202e}").first).to_be_visible()

@@ -1,6 +1,7 @@
 """The inbox: the people's API."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -92,6 +93,18 @@ async def test_a_second_decision_gets_the_recorded_one(services: AppServices) ->
     with pytest.raises(AlreadyDecided) as caught:
         await services.inbox.decide("default", approval_id, Reject(), EVE)
     assert caught.value.to_json()["decision"] == {"kind": "approve", "by": "bob", "at": START, "reason": ""}
+
+
+async def test_a_registered_tool_is_shown_with_the_order_of_its_schema(services: AppServices) -> None:  # R53
+    schema = {"type": "object", "properties": {"to": {"type": "string"}, "amount": {"type": "number"}}}
+    spec = ToolSpec("pay", "write", schema=schema)
+    approval_id = await propose_pending(services, 1, spec, args={"amount": 1, "to": "ann"})
+    services.inbox.find_registered_spec = lambda workspace, tool: (
+        spec if (workspace, tool) == ("default", "pay") else None
+    )
+    shown = (await services.inbox.show("default", approval_id)).spec.schema
+    assert shown is not None
+    assert json.dumps(shown) == json.dumps(schema)
 
 
 async def test_of_thirty_people_at_once_one_decides(services: AppServices) -> None:

@@ -113,7 +113,8 @@ class Inbox:
         spec = await self._spec(stored.approval)
         timeline = await self._store.timeline(workspace, approval_id)
         status = status_at(stored.approval, self._clock())
-        return ApprovalDetails(stored, status, await self._card(stored, spec), timeline, spec)
+        shown = self._at_home(stored.approval, spec)  # the same definition, with the order of its author
+        return ApprovalDetails(stored, status, await self._card(stored, spec), timeline, shown)
 
     async def decide(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> Approval:
         if self._has_many_refusals(workspace, reviewer):

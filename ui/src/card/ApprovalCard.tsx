@@ -1,8 +1,19 @@
-import { Text } from "@mantine/core";
-import { lazy, Suspense, useImperativeHandle, useRef, useState, type KeyboardEvent, type Ref } from "react";
+import {
+  lazy,
+  Suspense,
+  useEffect,
+  useImperativeHandle,
+  useRef,
+  useState,
+  type KeyboardEvent,
+  type ReactNode,
+  type Ref,
+} from "react";
 import { useApproval, type ApprovalSnapshot } from "../api/approvals";
 import { ApiError } from "../api/client";
+import { useTick } from "../components/TimeAgo";
 import { EmptyState, ErrorMessage, Loading } from "../components/States";
+import { AgentStatements } from "./AgentStatements";
 import css from "./ApprovalCard.module.css";
 import { EditsNotice } from "./ArgumentEdits";
 import { Arguments } from "./Arguments";
@@ -10,12 +21,14 @@ import { CardEditor } from "./CardEditor";
 import { CardHead, type CardLocation } from "./CardHead";
 import { CardNotice } from "./CardNotice";
 import { undoSecondsLeft } from "./clock";
-import { DecisionPanel, isQuestion } from "./DecisionPanel";
+import { DecisionPanel } from "./DecisionPanel";
 import { Discussion } from "./Discussion";
 import { FindingsBox } from "./Findings";
-import { isApproveKey, isEditKey } from "./keys";
-import { Outcome } from "./Outcome";
+import { isApproveKey, isEditKey, isHoldKey } from "./keys";
+import { Outcome, outcomeTitle } from "./Outcome";
 import { Quorum } from "./Quorum";
+import { isQuestion } from "./Risk";
+import { ToolPreview } from "./ToolPreview";
 import { useApprovalCard, type ApprovalCardState } from "./useApprovalCard";
 import { VisibleText } from "./VisibleText";
 
@@ -76,7 +89,10 @@ interface LoadedProps extends Omit<CardProps, "id" | "initial"> {
 function Card({ approval, isOutdated, location, onChanged, onTooEarly, ref }: LoadedProps) {
   const state = useApprovalCard(approval, onChanged, onTooEarly);
   const article = useRef<HTMLElement>(null);
+  const [top, isTopVisible] = useVisible<HTMLDivElement>();
   useImperativeHandle(ref, () => makeHandle(state, article.current));
+  const isEditing = state.opened === "edit";
+  const isLine = useIsLine(approval, location);
   return (
     <article
       ref={article}
@@ -87,51 +103,87 @@ function Card({ approval, isOutdated, location, onChanged, onTooEarly, ref }: Lo
       data-place={location}
       data-status={approval.status}
       data-settled={state.settled || undefined}
+      data-line={isLine || undefined}
       aria-busy={Boolean(state.sending)}
       onKeyDown={(event) => handleKey(event, state)}
     >
-      <CardHead approval={approval} location={location} />
-      <CardNotice state={state} isOutdated={isOutdated} />
-      {state.newEdits && approval.status === "pending" && (
-        <EditsNotice edits={state.newEdits} onReviewed={state.acceptChanges} />
-      )}
-      <CardBody state={state} />
-      <Quorum approval={approval} />
-      <Outcome state={state} />
-      <Discussion approval={approval} />
-      {state.opened !== "edit" && <DecisionPanel state={state} isSticky={location !== "chat"} />}
-      <MoreSection state={state} />
+      <DecidedLine approval={approval} isLine={isLine}>
+        <CardHead approval={approval} location={location} topRef={top} />
+        <CardNotice state={state} isOutdated={isOutdated} />
+        {state.newEdits && approval.status === "pending" && (
+          <EditsNotice edits={state.newEdits} onReviewed={state.acceptChanges} />
+        )}
+        <Outcome state={state} />
+        <Quorum approval={approval} />
+        {isEditing ? (
+          <CardEditor state={state} showsTool={!isTopVisible} />
+        ) : (
+          <ArgumentsSection state={state} />
+        )}
+        {!isEditing && <ToolPreview text={approval.card.preview} />}
+        <AgentStatements card={approval.card} />
+        <Discussion approval={approval} />
+        {!isEditing && <MoreSection state={state} />}
+        {!isEditing && <DecisionPanel state={state} showsTool={!isTopVisible} />}
+      </DecidedLine>
     </article>
   );
 }
 
-/** The arguments or their editor, the preview, and below them the agent's unverified statements. */
-function CardBody({ state }: { state: ApprovalCardState }) {
-  const isEditing = state.opened === "edit";
+/** In a conversation a decided card is one line; what it holds unfolds. */
+function useIsLine(approval: ApprovalSnapshot, location: CardLocation): boolean {
+  const { status } = approval;
+  const now = useTick(location === "chat" && status === "rejected");
   return (
-    <>
-      {isEditing ? <CardEditor state={state} /> : <ArgumentsSection state={state} />}
-      <ToolPreview text={state.approval.card.preview} isEditing={isEditing} />
-      <AgentStatements card={state.approval.card} />
-    </>
+    location === "chat" &&
+    status !== "pending" &&
+    status !== "unknown" &&
+    undoSecondsLeft(approval, now) === 0
   );
 }
 
-/** The tool's own preview; it is not made again for a draft. */
-export function ToolPreview({ text, isEditing }: { text: string; isEditing: boolean }) {
-  if (!text) return null;
+function DecidedLine({
+  approval,
+  isLine,
+  children,
+}: {
+  approval: ApprovalSnapshot;
+  isLine: boolean;
+  children: ReactNode;
+}) {
+  if (!isLine) return children;
+  const { decision } = approval;
   return (
-    <div role="group" aria-label="Preview">
-      <Text size="sm" fw={600}>
-        Preview
-      </Text>
-      {isEditing && <Text size="sm">This preview is of the arguments before your change.</Text>}
-      <div className={css.raw} data-preview>
-        <VisibleText text={text} />
-      </div>
-    </div>
+    <details className={css.decided}>
+      <summary>
+        <strong>{outcomeTitle(approval)}</strong>
+        <span className={css.decidedWhat}>
+          <VisibleText text={approval.card.sentence} />
+        </span>
+        {decision && <span>by {decision.by}</span>}
+      </summary>
+      <div className={css.decidedAll}>{children}</div>
+    </details>
   );
 }
+
+/** Whether an element can be seen, also where something else than the page scrolls. */
+function useVisible<Found extends HTMLElement>(): [Ref<Found>, boolean] {
+  const [element, setElement] = useState<Found | null>(null);
+  const [isVisible, setVisible] = useState(true);
+  useEffect(() => {
+    if (!element) return;
+    const observer = new IntersectionObserver(
+      (entries) => setVisible(entries.at(-1)?.isIntersecting ?? true),
+      { rootMargin: `-${HEAD_OF_PAGE}px 0px 0px` },
+    );
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, [element]);
+  return [setElement, isVisible];
+}
+
+const HEAD_OF_PAGE = 56; // pixels that the head of the page may cover
 
 function ArgumentsSection({ state }: { state: ApprovalCardState }) {
   const shown = (
@@ -140,7 +192,7 @@ function ArgumentsSection({ state }: { state: ApprovalCardState }) {
       <Arguments approval={state.approval} acknowledgements={state.acknowledgements} />
     </>
   );
-  if (!isQuestion(state) || state.approval.alarms.length) return shown;
+  if (!isQuestion(state.approval) || state.approval.alarms.length) return shown;
   return (
     <details className={css.fold}>
       <summary>Original question</summary>
@@ -177,10 +229,23 @@ function handleKey(event: KeyboardEvent<HTMLElement>, state: ApprovalCardState):
     event.preventDefault();
     if (state.settled) state.decide("approve");
     else state.tooEarly();
+  } else if (focused && isHoldKey(stroke) && state.approval.card.risk === "high" && !state.opened) {
+    pressHold(event);
   } else if (isEditKey(stroke) && mayEdit(state)) {
     event.preventDefault();
     state.open("edit");
   }
+}
+
+/** A is held like the button itself, which begins and ends the hold. */
+function pressHold(event: KeyboardEvent<HTMLElement>): void {
+  const button = event.currentTarget.querySelector<HTMLElement>("[data-hold]");
+  if (!button) return;
+  event.preventDefault();
+  event.stopPropagation(); // the page has a shortcut of the same key
+  event.nativeEvent.stopImmediatePropagation();
+  button.focus({ preventScroll: true });
+  button.dispatchEvent(new CustomEvent("hold"));
 }
 
 function toKeyStroke({ key, repeat, keyCode, altKey, ctrlKey, metaKey, shiftKey }: KeyboardEvent) {
@@ -236,37 +301,5 @@ function firstIncomplete(article: HTMLElement | null): HTMLElement | null | unde
   return (
     article?.querySelector<HTMLElement>("[data-finding] input:not(:checked)") ??
     article?.querySelector<HTMLElement>("[data-answer=approve]")
-  );
-}
-
-/** The agent's own texts, each under a heading that marks it as unverified. */
-export function AgentStatements({ card }: { card: ApprovalSnapshot["card"] }) {
-  return (
-    <>
-      <AgentStatement title="Agent's description (unverified)" text={card.agent_description} />
-      <AgentStatement title="Agent's preview (unverified)" text={card.agent_preview} />
-      {card.agent_says && (
-        <details className={css.fold}>
-          <summary>Agent says (unverified)</summary>
-          <blockquote className={css.quotation}>
-            <VisibleText text={card.agent_says} />
-          </blockquote>
-        </details>
-      )}
-    </>
-  );
-}
-
-function AgentStatement({ title, text }: { title: string; text: string }) {
-  if (!text) return null;
-  return (
-    <div role="group" aria-label={title}>
-      <Text size="sm" fw={600}>
-        {title}
-      </Text>
-      <blockquote className={css.quotation} data-claim>
-        <VisibleText text={text} />
-      </blockquote>
-    </div>
   );
 }

@@ -22,6 +22,7 @@ export function ApproveButton(props: ApproveButtonProps) {
   return (
     <Button
       data-answer="approve"
+      data-key={what ? undefined : "A"}
       disabled={!ready && !sending}
       aria-disabled={!settled || undefined}
       loading={sending}

@@ -1,14 +1,29 @@
 import { Button, Text, Title } from "@mantine/core";
-import { useMemo, useState, type CSSProperties } from "react";
+import { useMemo, useState, type CSSProperties, type ReactNode } from "react";
 import type { ApprovalSnapshot, Argument, Finding } from "../api/approvals";
+import { escapeInvisible } from "../components/escapeInvisible";
+import {
+  groupLines,
+  isContainer,
+  labelsOf,
+  layoutLines,
+  listRows,
+  type ArgumentBlock,
+  type ArgumentLine,
+  type PlacedArgument,
+} from "./argumentRows";
 import css from "./Arguments.module.css";
-import { ArgumentValue } from "./ArgumentValue";
+import { ArgumentTable } from "./ArgumentTable";
+import { ArgumentValue, isWide } from "./ArgumentValue";
 import { FindingLine, type Acknowledgements } from "./Findings";
 import { VisibleText } from "./VisibleText";
 
 const MAX_INDENT = 8; // indented levels; more would leave no room on a phone
+const INITIAL_LIMIT = 200;
+const STEP = 500;
+const DIGEST_LENGTH = 8;
 
-/** All arguments from the stored bytes, in order; long lists in steps, arguments with an alarm always. */
+/** All arguments from the stored bytes; long lists in steps, arguments with an alarm always. */
 export function Arguments({
   approval,
   acknowledgements,
@@ -19,41 +34,101 @@ export function Arguments({
   const [folded, setFolded] = useState<ReadonlySet<string>>(new Set());
   const [limit, setLimit] = useState(INITIAL_LIMIT);
   const fields = approval.card.fields;
-  const rows = useMemo(() => listRows(fields), [fields]);
+  const trustedSchema = approval.declared ? null : approval.schema; // an agent's own titles could say anything
+  const rows = useMemo(() => listRows(fields, trustedSchema), [fields, trustedSchema]);
   const alarmed = useMemo(() => new Set(approval.alarms), [approval.alarms]);
-  const lines = useMemo(() => layoutLines(rows, folded, limit, alarmed), [rows, folded, limit, alarmed]);
+  const blocks = useMemo(
+    () => groupLines(layoutLines(rows, folded, limit, alarmed)),
+    [rows, folded, limit, alarmed],
+  );
   const findings = useMemo(
     () => new Map(approval.findings.map((each) => [each.id, each])),
     [approval.findings],
   );
+  const findingsOf = (field: Argument) => field.findings.flatMap((id) => findings.get(id) ?? []);
+  const showMore = () => setLimit(limit + STEP);
   return (
     <div role="group" className={css.arguments} aria-label="Arguments">
-      <Title order={3} size="sm" mb={4}>
-        {fields.length === 0 ? "No arguments" : "Arguments"}
-      </Title>
-      <ul className={css.list} data-nested={fields.some(isContainer) || undefined}>
-        {lines.map((line) =>
+      <div className={css.title}>
+        <Title order={3} size="xs">
+          {fields.length === 0 ? "No arguments" : "Arguments"}
+        </Title>
+        <span className={css.digest}>
+          exactly what will run · digest {approval.args_sha256.slice(0, DIGEST_LENGTH)}
+        </span>
+      </div>
+      <ul className={css.list} data-nested={rows.some((row) => hasFold(row)) || undefined}>
+        {blocks.map(({ line, inside }) =>
           "row" in line ? (
             <ArgumentRow
               key={line.row.field.pointer}
               row={line.row}
-              findings={line.row.field.findings.flatMap((id) => findings.get(id) ?? [])}
+              findings={[line, ...inside].flatMap((each) =>
+                "row" in each ? findingsOf(each.row.field) : [],
+              )}
               acknowledgements={acknowledgements}
               folded={folded.has(line.row.field.pointer)}
               onFold={() => setFolded(toggle(folded, line.row.field.pointer))}
-            />
+            >
+              <Items row={line.row} inside={inside} findingsOf={findingsOf} onMore={showMore} />
+            </ArgumentRow>
           ) : (
             <li key={`behind ${line.from}`} className={css.left}>
-              <Text size="sm" fw={600}>
-                {line.hiddenCount.toLocaleString("en")} more arguments are not shown.
-              </Text>
-              <Button variant="default" size="compact-sm" onClick={() => setLimit(limit + 500)}>
-                Show {Math.min(500, line.hiddenCount).toLocaleString("en")} more
-              </Button>
+              <HiddenArguments count={line.hiddenCount} onMore={showMore} />
             </li>
           ),
         )}
       </ul>
+    </div>
+  );
+}
+
+/** A number of arguments that are left out, and a way to them. */
+export function HiddenArguments({ count, onMore }: { count: number; onMore: () => void }) {
+  return (
+    <>
+      <Text size="sm" fw={600}>
+        {count.toLocaleString("en")} more arguments are not shown.
+      </Text>
+      <Button variant="default" size="compact-sm" onClick={onMore}>
+        Show {Math.min(STEP, count).toLocaleString("en")} more
+      </Button>
+    </>
+  );
+}
+
+interface ItemsProps {
+  row: PlacedArgument;
+  inside: ArgumentBlock["inside"];
+  findingsOf: (field: Argument) => Finding[];
+  onMore: () => void;
+}
+
+/** The value: text, a table, or the items of a short list. */
+function Items({ row, inside, findingsOf, onMore }: ItemsProps): ReactNode {
+  const { field } = row;
+  if (!isContainer(field)) return <ArgumentValue field={field} marked={isMarked(findingsOf(field))} />;
+  if (!row.layout || !inside.length) return null;
+  if (row.layout === "table")
+    return <ArgumentTable lines={inside} isMarked={(each) => isMarked(findingsOf(each))} onMore={onMore} />;
+  return <ShortList lines={inside} onMore={onMore} />;
+}
+
+function ShortList({ lines, onMore }: { lines: readonly ArgumentLine[]; onMore: () => void }) {
+  return (
+    <div className={css.short}>
+      [
+      {lines.map((line, at) =>
+        "row" in line ? (
+          <span key={line.row.field.pointer}>
+            <ArgumentValue field={line.row.field} marked={false} isInline />
+            {at < lines.length - 1 && ", "}
+          </span>
+        ) : (
+          <HiddenArguments key={at} count={line.hiddenCount} onMore={onMore} />
+        ),
+      )}
+      ]
     </div>
   );
 }
@@ -64,30 +139,36 @@ interface RowProps {
   acknowledgements: Acknowledgements;
   folded: boolean;
   onFold: () => void;
+  children: ReactNode;
 }
 
-function ArgumentRow({ row: { field, depth }, findings, acknowledgements, folded, onFold }: RowProps) {
-  const isParent = isContainer(field);
-  const marked = findings.some(({ kind }) => kind === "lookalike");
+function ArgumentRow({ row, findings, acknowledgements, folded, onFold, children }: RowProps) {
+  const { field, depth } = row;
   const isAlarm = findings.some(({ level }) => level === "alarm");
+  const name = <ArgumentName row={row} marked={isMarked(findings)} />;
   return (
     <li
       className={css.row}
       data-alarm={isAlarm || undefined}
+      data-depth={depth || undefined}
       style={{ "--depth": Math.min(depth, MAX_INDENT) } as CSSProperties}
     >
-      <div className={css.pair} data-container={isParent || undefined}>
+      <div
+        className={css.pair}
+        data-container={hasFold(row) || undefined}
+        data-wide={row.layout === "table" || isWide(field) || undefined}
+      >
         <div className={css.name}>
-          {isParent ? (
+          {hasFold(row) ? (
             <button type="button" className={css.fold} aria-expanded={!folded} onClick={onFold}>
-              <ArgumentName field={field} marked={marked} />
+              {name}
             </button>
           ) : (
-            <ArgumentName field={field} marked={marked} />
+            name
           )}
-          <span className={css.type}>{typeLabel(field)}</span>
+          {isContainer(field) && <span className={css.type}>{typeLabel(field)}</span>}
         </div>
-        {!isParent && <ArgumentValue field={field} marked={marked} />}
+        {children}
       </div>
       {findings.length > 0 && (
         <ul className={css.findings}>
@@ -100,99 +181,52 @@ function ArgumentRow({ row: { field, depth }, findings, acknowledgements, folded
   );
 }
 
-function ArgumentName({ field, marked }: { field: Argument; marked: boolean }) {
+/** The title of a trusted schema, and the name where the title says something else. */
+export function ArgumentName({
+  row,
+  marked,
+}: {
+  row: Pick<PlacedArgument, "title" | "field">;
+  marked: boolean;
+}) {
+  const { title, name } = labelsOf(row);
+  if (!title)
+    return (
+      <span className={css.key} data-name>
+        <VisibleText text={name} marked={marked} />
+      </span>
+    );
   return (
-    <span className={css.key} data-name>
-      <VisibleText text={field.name} marked={marked} />
+    <span className={css.key}>
+      <span data-name>
+        <VisibleText text={escapeInvisible(title)} />
+      </span>
+      {name && (
+        <span className={css.raw}>
+          <VisibleText text={name} marked={marked} />
+        </span>
+      )}
     </span>
   );
 }
 
+function hasFold({ field, layout }: PlacedArgument): boolean {
+  return isContainer(field) && layout !== "line";
+}
+
+function isMarked(findings: readonly Finding[]): boolean {
+  return findings.some(({ kind }) => kind === "lookalike");
+}
+
+/** Kinds of what has members; those of values can be seen: a text has quotation marks. */
 function typeLabel({ type, length }: Argument): string {
   if (type === "object")
     return `object, ${length.toLocaleString("en")} ${length === 1 ? "member" : "members"}`;
-  return type === "array" ? `list, ${length.toLocaleString("en")} ${length === 1 ? "item" : "items"}` : type;
+  return `list, ${length.toLocaleString("en")} ${length === 1 ? "item" : "items"}`;
 }
 
 function toggle(folded: ReadonlySet<string>, pointer: string): ReadonlySet<string> {
   const next = new Set(folded);
   if (!next.delete(pointer)) next.add(pointer);
   return next;
-}
-
-/** An argument with its position; `end` is the index after its last member. */
-interface PlacedArgument {
-  field: Argument;
-  depth: number;
-  index: number;
-  end: number;
-}
-
-/** A visible argument, or a number of arguments left out at that position. */
-type ArgumentLine = { row: PlacedArgument } | { hiddenCount: number; from: number };
-
-const INITIAL_LIMIT = 200;
-
-export function listRows(fields: readonly Argument[]): PlacedArgument[] {
-  const rows = fields.map((field, index): PlacedArgument => {
-    return { field, index, depth: depthOf(field.pointer), end: index + 1 };
-  });
-  const ancestors: PlacedArgument[] = [];
-  for (const row of rows) {
-    while ((ancestors.at(-1)?.depth ?? -1) >= row.depth) ancestors.pop();
-    for (const ancestor of ancestors) ancestor.end = row.end;
-    ancestors.push(row);
-  }
-  return rows;
-}
-
-/**
- * Up to `limit` arguments; after that only those with an alarm and their parents. Folded arguments hide their
- * members.
- */
-export function layoutLines(
-  rows: readonly PlacedArgument[],
-  folded: ReadonlySet<string>,
-  limit: number,
-  alarmed: ReadonlySet<string>,
-): ArgumentLine[] {
-  const lines: ArgumentLine[] = [];
-  const alarmedIndexes = findAlarmed(rows, alarmed);
-  for (let index = 0, shown = 0; index < rows.length;) {
-    const row = rows[index] as PlacedArgument;
-    if (shown < limit || alarmedIndexes.has(index)) {
-      lines.push({ row });
-      shown += 1;
-      index = folded.has(row.field.pointer) ? row.end : index + 1;
-    } else {
-      const last = lines.at(-1);
-      if (last && "hiddenCount" in last) last.hiddenCount += 1;
-      else lines.push({ hiddenCount: 1, from: index });
-      index += 1;
-    }
-  }
-  return lines;
-}
-
-function isContainer({ type, length }: Argument): boolean {
-  return (type === "object" || type === "array") && length > 0;
-}
-
-function depthOf(pointer: string): number {
-  let depth = -1;
-  for (let at = pointer.indexOf("/"); at >= 0; at = pointer.indexOf("/", at + 1)) depth += 1;
-  return depth;
-}
-
-/** Indexes of arguments with an alarm, and of their parents. */
-function findAlarmed(rows: readonly PlacedArgument[], alarmed: ReadonlySet<string>): Set<number> {
-  const indexes = new Set<number>();
-  const ancestors: PlacedArgument[] = [];
-  for (const row of rows) {
-    while ((ancestors.at(-1)?.end ?? Infinity) <= row.index) ancestors.pop();
-    if (row.field.findings.some((id) => alarmed.has(id)))
-      for (const each of [...ancestors, row]) indexes.add(each.index);
-    if (isContainer(row.field)) ancestors.push(row);
-  }
-  return indexes;
 }

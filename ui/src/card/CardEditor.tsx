@@ -2,15 +2,17 @@ import { Text } from "@mantine/core";
 import { lazy, Suspense } from "react";
 import { Loading } from "../components/States";
 import { escapeInvisible } from "../components/escapeInvisible";
+import card from "./ApprovalCard.module.css";
 import css from "./Arguments.module.css";
 import { nameFindingKind, titleFindings, type Acknowledgements } from "./Findings";
+import { RiskAndTool } from "./Risk";
 import type { ApprovalCardState } from "./useApprovalCard";
 import { VisibleText } from "./VisibleText";
 
 const Editor = lazy(() => import("../editor/Editor"));
 
 /** The editor for the reviewed arguments; the user's draft survives changes to the call. */
-export function CardEditor({ state }: { state: ApprovalCardState }) {
+export function CardEditor({ state, showsTool }: { state: ApprovalCardState; showsTool: boolean }) {
   const { approval, seen, newEdits, settled, sending, refusal, decide, open } = state;
   return (
     <>
@@ -24,6 +26,13 @@ export function CardEditor({ state }: { state: ApprovalCardState }) {
             decision: approval.decision,
           }}
           blocked={newEdits ? "Review the changes above before you send this." : ""}
+          about={
+            showsTool && (
+              <div className={card.top} data-repeated>
+                <RiskAndTool approval={approval} />
+              </div>
+            )
+          }
           settled={settled}
           sending={sending === "edit"}
           refused={refusal}

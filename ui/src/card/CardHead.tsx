@@ -1,42 +1,76 @@
-import { Anchor, Badge, Group, Text, Title } from "@mantine/core";
+import { Anchor, Badge, Title } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
-import { useEffect } from "react";
+import { useEffect, useMemo, type ReactNode, type Ref } from "react";
 import { Link } from "wouter";
 import { approvalKey, type ApprovalSnapshot } from "../api/approvals";
+import { IconAgents, IconChat, IconPolicy, IconUser } from "../components/icons";
 import { formatSpan, TimeAgo, useTick } from "../components/TimeAgo";
 import css from "./ApprovalCard.module.css";
-import { isNearExpiry, secondsLeft } from "./clock";
+import { isNearExpiry, secondsLeft, shareLeft } from "./clock";
+import { RiskAndTool } from "./Risk";
+import { splitSentence } from "./sentence";
 import { VisibleText } from "./VisibleText";
 
 const REFRESH_INTERVAL = 1_500;
 
-/** Risk, tool, sentence and facts; all texts come from the server. */
-export function CardHead({ approval, location }: { approval: ApprovalSnapshot; location: CardLocation }) {
+interface HeadProps {
+  approval: ApprovalSnapshot;
+  location: CardLocation;
+  /** The line with risk and tool. */
+  topRef?: Ref<HTMLDivElement>;
+}
+
+/** Risk, tool, time left, sentence and facts; all texts come from the server. */
+export function CardHead({ approval, location, topRef }: HeadProps) {
   return (
     <header className={css.head}>
-      <Group gap="xs" justify="space-between">
-        <span className={css.risk} data-risk={approval.card.risk}>
-          {approval.card.risk} risk
-        </span>
-        <Group gap="xs">
-          {approval.priority === "high" && (
-            <Badge variant="outline" color="gray" c="inherit">
-              urgent
+      <div className={css.top} ref={topRef}>
+        <RiskAndTool approval={approval} />
+        {approval.priority === "high" && (
+          <Badge variant="outline" color="gray" c="inherit" tt="none" fw={560}>
+            Urgent
+          </Badge>
+        )}
+        <span className={css.topEnd}>
+          {approval.status === "pending" ? (
+            <Countdown approval={approval} />
+          ) : (
+            <Badge variant="default" tt="none" fw={560} data-state={approval.status}>
+              {approval.status}
             </Badge>
           )}
-          <Badge variant="default" data-state={approval.status}>
-            {approval.status}
-          </Badge>
-        </Group>
-      </Group>
-      <Title order={2} size="h4" className={css.tool}>
-        <VisibleText text={approval.card.tool} />
-      </Title>
-      <Text className={css.sentence}>
-        <VisibleText text={approval.card.sentence} />
-      </Text>
-      <Facts approval={approval} location={location} />
+        </span>
+      </div>
+      <Sentence card={approval.card} />
+      {location === "chat" ? (
+        <details className={css.moreFacts}>
+          <summary>Who asked, and which rule</summary>
+          <Facts approval={approval} location={location} />
+        </details>
+      ) : (
+        <Facts approval={approval} location={location} />
+      )}
     </header>
+  );
+}
+
+function Sentence({ card: { sentence, fields } }: Pick<ApprovalSnapshot, "card">) {
+  const parts = useMemo(() => splitSentence(sentence, fields), [sentence, fields]);
+  if (!parts)
+    return (
+      <Title order={2} className={css.sentence}>
+        <VisibleText text={sentence} />
+      </Title>
+    );
+  return (
+    <div>
+      <Title order={2} className={css.sentence}>
+        <VisibleText text={parts.title} />
+      </Title>
+      <p className={css.argumentsLine}>
+        <VisibleText text={parts.digest} />
+      </p>
+    </div>
   );
 }
 
@@ -47,6 +81,9 @@ function Facts({ approval, location }: { approval: ApprovalSnapshot; location: C
     <ul className={css.facts}>
       {facts.map(({ label, text }) => (
         <li key={label}>
+          <span className={css.factIcon} aria-hidden>
+            {FACT_ICONS[label]}
+          </span>
           {FACT_LABELS[label] ?? label}{" "}
           {label === "thread" ? (
             <Anchor
@@ -70,29 +107,34 @@ function Facts({ approval, location }: { approval: ApprovalSnapshot; location: C
         </li>
       )}
       <li>
-        {approval.status === "pending" ? (
-          <Countdown approval={approval} />
-        ) : (
-          <>
-            requested <TimeAgo at={approval.created_at} />
-          </>
-        )}
+        requested{" "}
+        <strong>
+          <TimeAgo at={approval.created_at} />
+        </strong>
       </li>
     </ul>
   );
 }
 
 const FACT_LABELS: Record<string, string> = {
-  requester: "for",
-  agent: "agent",
-  thread: "thread",
-  rule: "rule",
+  requester: "Asked by",
+  agent: "Agent",
+  thread: "Thread",
+  rule: "Rule",
+};
+const ICON = { size: 15, stroke: 1.75 };
+const FACT_ICONS: Record<string, ReactNode> = {
+  requester: <IconUser {...ICON} />,
+  agent: <IconAgents {...ICON} />,
+  thread: <IconChat {...ICON} />,
+  rule: <IconPolicy {...ICON} />,
 };
 
 /** Time left until expiry, amber in the last fifth; after expiry it polls for the new status. */
 function Countdown({ approval }: { approval: ApprovalSnapshot }) {
   const queries = useQueryClient();
-  const seconds = secondsLeft(approval, useTick()) ?? 0;
+  const now = useTick();
+  const seconds = secondsLeft(approval, now) ?? 0;
   const isExpired = seconds <= 0;
   useEffect(() => {
     if (!isExpired) return;
@@ -103,8 +145,27 @@ function Countdown({ approval }: { approval: ApprovalSnapshot }) {
   }, [isExpired, queries, approval.id]);
   return (
     <span className={css.left} data-late={isNearExpiry(seconds, approval) || undefined}>
-      {isExpired ? "time is up" : `${formatSpan(seconds)} left`}
+      <Ring share={shareLeft(seconds, approval)} />
+      {isExpired ? "Time is up" : `${formatSpan(seconds)} left`}
     </span>
+  );
+}
+
+const RADIUS = 5.5;
+const LENGTH = 2 * Math.PI * RADIUS;
+
+function Ring({ share }: { share: number }) {
+  return (
+    <svg className={css.ring} width="14" height="14" viewBox="0 0 14 14" aria-hidden>
+      <circle cx="7" cy="7" r={RADIUS} />
+      <circle
+        cx="7"
+        cy="7"
+        r={RADIUS}
+        strokeDasharray={`${share * LENGTH} ${LENGTH}`}
+        transform="rotate(-90 7 7)"
+      />
+    </svg>
   );
 }
 

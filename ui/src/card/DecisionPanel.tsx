@@ -4,24 +4,35 @@ import type { DecisionKind } from "../api/approvals";
 import { Loading } from "../components/States";
 import css from "./ApprovalCard.module.css";
 import { ApproveButton } from "./ApproveButton";
+import { isQuestion, RiskAndTool } from "./Risk";
 import type { ApprovalCardState } from "./useApprovalCard";
 import { MultilineText } from "./VisibleText";
 
 const AnswerForm = lazy(() => import("../editor/AnswerForm"));
 
+interface PanelProps {
+  state: ApprovalCardState;
+  /** The head of the card is out of sight: risk and tool stand here too. */
+  showsTool: boolean;
+}
+
 /** The decisions that the user may make, and the reasons why others are blocked. */
-export function DecisionPanel({ state, isSticky }: { state: ApprovalCardState; isSticky: boolean }) {
+export function DecisionPanel({ state, showsTool }: PanelProps) {
   const { approval, opened, may } = state;
   if (approval.status !== "pending") return null;
   if (!approval.may_decide.length) return <BlockedReasons state={state} />;
-  if (isQuestion(state)) return <QuestionForm state={state} />;
+  if (isQuestion(approval)) return <QuestionForm state={state} />;
   if (opened === "reject" && may("reject")) return <RejectForm state={state} />;
   if (opened === "respond" && may("respond")) return <RespondForm state={state} />;
   return (
     <>
       {may("approve") && <CommentField state={state} />}
-      <div className={css.answers} data-sticky={isSticky || undefined}>
-        <ApproveHint state={state} />
+      <div className={css.answers} data-sticky>
+        {showsTool && (
+          <div className={css.top} data-repeated>
+            <RiskAndTool approval={approval} />
+          </div>
+        )}
         <div className={css.buttons}>
           {may("approve") && (
             <ApproveButton
@@ -36,16 +47,12 @@ export function DecisionPanel({ state, isSticky }: { state: ApprovalCardState; i
           {may("edit") && <DecisionButton state={state} kind="edit" label="Edit" />}
           {may("respond") && <DecisionButton state={state} kind="respond" label="Respond" />}
           {may("reject") && <DecisionButton state={state} kind="reject" label="Reject" />}
+          <ApproveHint state={state} />
         </div>
         <BlockedReasons state={state} />
       </div>
     </>
   );
-}
-
-/** Whether the agent asks a question: there is nothing to run. */
-export function isQuestion({ approval }: Pick<ApprovalCardState, "approval">): boolean {
-  return approval.decisions.length === 1 && approval.decisions[0] === "respond";
 }
 
 function DecisionButton({
@@ -60,9 +67,9 @@ function DecisionButton({
   return (
     <Button
       data-answer={kind}
-      variant={kind === "reject" ? "outline" : "default"}
-      color={kind === "reject" ? "red" : undefined}
+      variant="default"
       className={kind === "reject" ? css.reject : undefined}
+      data-key={KEYS[kind]}
       disabled={Boolean(state.newEdits) || Boolean(state.sending)}
       title={kind === "edit" ? "Ctrl+E or Cmd+E" : undefined}
       onClick={() => state.open(kind)}
@@ -72,17 +79,27 @@ function DecisionButton({
   );
 }
 
-/** The reason why Approve is disabled. */
+const KEYS = { edit: "E", respond: "C", reject: "R" };
+
+/** Why Approve is disabled, or what it takes. */
 function ApproveHint({ state: { approval, acknowledgements, newEdits, may } }: { state: ApprovalCardState }) {
+  if (!may("approve")) return null;
   const uncheckedCount = approval.alarms.filter((id) => !acknowledgements.acknowledged.has(id)).length;
-  if (!may("approve") || (!uncheckedCount && !newEdits)) return null;
+  const isBlocked = Boolean(newEdits) || uncheckedCount > 0;
+  if (!isBlocked && approval.card.risk !== "high") return null;
   return (
-    <Text size="sm" role="status">
+    <p className={css.hint} role="status" data-blocked={isBlocked || undefined}>
       {newEdits
         ? "Review the changes first."
-        : `Approve is disabled: ${uncheckedCount} of ${approval.alarms.length} findings not checked.`}
-    </Text>
+        : uncheckedCount > 0
+          ? checkHint(uncheckedCount)
+          : "High risk: hold for 1 second, or type the tool’s name."}
+    </p>
   );
+}
+
+function checkHint(count: number): string {
+  return count === 1 ? "Check the marked place first." : `Check the ${count} marked places first.`;
 }
 
 function CommentField({ state: { drafts, draft } }: { state: ApprovalCardState }) {
@@ -200,7 +217,7 @@ function DecisionForm({
     }
   };
   return (
-    <form className={css.answers} onSubmit={submit} onKeyDown={onKeyDown}>
+    <form className={css.answers} data-sticky onSubmit={submit} onKeyDown={onKeyDown}>
       {children}
     </form>
   );

@@ -1,10 +1,12 @@
 import { Button, Text, TextInput, type ButtonProps } from "@mantine/core";
+import { useReducedMotion } from "@mantine/hooks";
 import { useEffect, useRef, useState, type KeyboardEvent, type ReactNode } from "react";
 import css from "./ApprovalCard.module.css";
 import type { ApproveButtonProps } from "./ApproveButton";
-import { isDeliberatePress } from "./keys";
+import { isDeliberatePress, isHoldKey } from "./keys";
 
 const HOLD_TIME = 1_000;
+const COUNT = 3;
 
 /** A high-risk call needs a one-second hold of the button or the typed tool name. */
 export function HighRiskApproval({
@@ -74,7 +76,7 @@ interface HoldProps extends ButtonProps {
   children: ReactNode;
 }
 
-/** Fires only after a one-second hold, by pointer or by Enter or Space with the focus. */
+/** Fires only after a one-second hold, by pointer or by Enter, Space or A with the focus. */
 function HoldButton({ onHeld, onTooEarly, onReleasedEarly, children, ...props }: HoldProps) {
   const [holding, setHolding] = useState(false);
   const button = useRef<HTMLButtonElement>(null);
@@ -109,16 +111,12 @@ function HoldButton({ onHeld, onTooEarly, onReleasedEarly, children, ...props }:
     stop();
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    if (event.key !== "Enter" && event.key !== " ") return;
+    const stroke = { ...toStroke(event), isComposing: event.nativeEvent.isComposing };
+    const isLetter = event.key.toLowerCase() === "a" && !event.ctrlKey && !event.metaKey && !event.altKey;
+    if (event.key !== "Enter" && event.key !== " " && !isLetter) return;
     event.preventDefault();
-    if (
-      isDeliberatePress({
-        ...event.nativeEvent,
-        repeat: event.repeat,
-        isComposing: event.nativeEvent.isComposing,
-      })
-    )
-      start();
+    event.nativeEvent.stopImmediatePropagation(); // the page has a shortcut of the same key
+    if (isLetter ? isHoldKey(stroke) : isDeliberatePress(stroke)) start();
   };
   return (
     <Button
@@ -126,6 +124,7 @@ function HoldButton({ onHeld, onTooEarly, onReleasedEarly, children, ...props }:
       ref={button}
       className={css.hold}
       data-hold
+      data-key="A"
       data-holding={holding || undefined}
       onPointerDown={(event) => event.button === 0 && start()}
       onPointerUp={onRelease}
@@ -136,7 +135,27 @@ function HoldButton({ onHeld, onTooEarly, onReleasedEarly, children, ...props }:
       onKeyUp={onRelease}
       onBlur={stop}
     >
+      {holding && <HoldCount />}
       {children}
     </Button>
   );
+}
+
+/** Where nothing may move: 3 · 2 · 1. */
+function HoldCount() {
+  const [left, setLeft] = useState(COUNT);
+  const isStill = useReducedMotion(false, { getInitialValueInEffect: false });
+  useEffect(() => {
+    const timer = setInterval(() => setLeft((count) => Math.max(1, count - 1)), HOLD_TIME / COUNT);
+    return () => clearInterval(timer);
+  }, []);
+  return isStill ? (
+    <span className={css.count} data-count>
+      {left}
+    </span>
+  ) : null;
+}
+
+function toStroke({ key, repeat, keyCode, altKey, ctrlKey, metaKey, shiftKey }: KeyboardEvent) {
+  return { key, repeat, keyCode, altKey, ctrlKey, metaKey, shiftKey };
 }

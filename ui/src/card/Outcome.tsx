@@ -5,7 +5,7 @@ import { mayDecide, useMe } from "../api/currentUser";
 import { stringifyJson } from "../api/json";
 import { TimeAgo, useTick } from "../components/TimeAgo";
 import css from "./ApprovalCard.module.css";
-import { countChanges, EditList, readEdits, type ArgumentEdit } from "./ArgumentEdits";
+import { countChanges, EditList, readEdits } from "./ArgumentEdits";
 import { undoSecondsLeft } from "./clock";
 import type { ApprovalCardState } from "./useApprovalCard";
 import { MultilineText } from "./VisibleText";
@@ -25,7 +25,7 @@ export function Outcome({ state }: { state: ApprovalCardState }) {
       role="status"
       data-outcome={approval.status}
     >
-      <Text fw={700}>{outcomeTitle(approval, edits)}</Text>
+      <Text fw={650}>{outcomeTitle(approval)}</Text>
       <DecidedBy approval={approval} />
       <EndedBy approval={approval} />
       <EditList edits={edits} />
@@ -39,7 +39,8 @@ export function Outcome({ state }: { state: ApprovalCardState }) {
 }
 
 /** "Approved with 2 changes, done". */
-function outcomeTitle({ status, decision }: ApprovalSnapshot, edits: readonly ArgumentEdit[]): string {
+export function outcomeTitle({ status, decision, timeline }: ApprovalSnapshot): string {
+  const edits = readEdits(timeline);
   const isLapsed = status === "expired" && decision !== null && decision.kind !== "expire";
   const after = isLapsed ? "not started in time" : APPROVED_LABELS[status];
   if (after === undefined) return END_LABELS[status] ?? status;

@@ -5,6 +5,8 @@ import css from "./ApprovalCard.module.css";
 
 type Stage = ApprovalSnapshot["stages"][number];
 
+const MAX_PIPS = 10;
+
 /** The votes so far and the approvers still needed; nothing if one approval is enough. */
 export function Quorum({ approval }: { approval: ApprovalSnapshot }) {
   const isPending = approval.status === "pending";
@@ -17,7 +19,12 @@ export function Quorum({ approval }: { approval: ApprovalSnapshot }) {
       aria-label="Who decides"
       data-quorum={`${approval.quorum.have} of ${approval.quorum.need}`}
     >
-      <Text fw={700}>
+      <Text size="sm" fw={650}>
+        <span className={css.pips} aria-hidden>
+          {Array.from({ length: Math.min(approval.quorum.need, MAX_PIPS) }, (_, at) => (
+            <i key={at} data-done={at < approval.quorum.have || undefined} />
+          ))}
+        </span>
         {approval.quorum.have} of {approval.quorum.need}{" "}
         {approval.quorum.need === 1 ? "approval" : "approvals"}
       </Text>

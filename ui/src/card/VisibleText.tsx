@@ -39,7 +39,7 @@ function codePointLabel(letter: string): string {
 
 /** One piece of a visible text; joined, the pieces are exactly that text. */
 interface TextPiece {
-  kind: "plain" | "quiet" | "chip" | "break" | "odd";
+  kind: "plain" | "quiet" | "chip" | "break" | "tab" | "quote" | "odd";
   text: string;
 }
 
@@ -59,7 +59,10 @@ export function splitPieces(text: string, marked = false): TextPiece[] {
   return [...pieces, ...plainPieces(text.slice(at), marked)];
 }
 
-/** The ends of a long text, never split inside an escape; `hidden` counts the characters between them. */
+/**
+ * The ends of a long text, never split inside an escape; `hidden` counts the characters between them, each escape as
+ * the one that it stands for.
+ */
 export function shortenMiddle(
   text: string,
   head: number,
@@ -67,17 +70,35 @@ export function shortenMiddle(
 ): { head: string; tail: string; hidden: number } {
   if (text.length <= head + tail) return { head: text, tail: "", hidden: 0 };
   const [first, last] = cutPositions(text, head, text.length - tail);
-  return { head: text.slice(0, first), tail: text.slice(last), hidden: last - first };
+  return {
+    head: text.slice(0, first),
+    tail: text.slice(last),
+    hidden: countCharacters(text.slice(first, last)),
+  };
+}
+
+/** Characters as people and the server count them, without those that only escapes add. */
+export function countCharacters(text: string): number {
+  const escapes = text.match(ESCAPE)?.reduce((sum, escape) => sum + escape.length - 1, 0) ?? 0;
+  const pairs = text.match(/[\u{10000}-\u{10ffff}]/gu)?.length ?? 0;
+  return text.length - escapes - pairs;
+}
+
+/** The text in pieces that are each shown as one: a character, or an escape. */
+export function splitAtoms(text: string): string[] {
+  return text.match(/\\(?:u\{[0-9a-f]+\}|[^])|[^]/gu) ?? [];
 }
 
 function escapeKind(escape: string): TextPiece["kind"] {
   if (escape === "\\n") return "break";
-  return escape === "\\\\" || escape === '\\"' ? "quiet" : "chip";
+  if (escape === "\\t") return "tab";
+  if (escape === '\\"') return "quote";
+  return escape === "\\\\" ? "quiet" : "chip";
 }
 
 function plainPieces(text: string, marked: boolean): TextPiece[] {
   if (!text) return [];
-  const lookalikes = marked ? findLookalikes(text) : [];
+  const lookalikes = sortSpans([...(marked ? findLookalikes(text) : []), ...findBreakSigns(text)]);
   const pieces: TextPiece[] = [];
   let at = 0;
   for (const [start, end] of lookalikes) {
@@ -120,6 +141,11 @@ const CYRILLIC =
 const GREEK =
   "\u03b1\u03b9\u03ba\u03bd\u03bf\u03c1\u03c5\u03c7\u0391\u0392\u0395-\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7";
 const LATIN_LOOKALIKE = new RegExp(`[${CYRILLIC}${GREEK}]`, "u");
+
+/** The sign that we draw for a line break is always marked where a text itself has it. */
+function findBreakSigns(text: string): Span[] {
+  return [...text.matchAll(/\u21b5/g)].map((match): Span => [match.index, match.index + 1]);
+}
 
 /** The letters to mark in a text with look-alikes, in order. */
 function findLookalikes(text: string): Span[] {

@@ -15,6 +15,12 @@ export function isNearExpiry(left: number, { created_at, expires_at }: ApprovalL
   return left <= (Date.parse(expires_at) - Date.parse(created_at)) / 5_000;
 }
 
+/** The part of the lifetime that is left, from 0 to 1. */
+export function shareLeft(left: number, { created_at, expires_at }: ApprovalLifetime): number {
+  const whole = (Date.parse(expires_at) - Date.parse(created_at)) / 1_000;
+  return whole > 0 ? Math.min(1, Math.max(0, left / whole)) : 0;
+}
+
 /** Seconds in which a rejection can still be undone; the server decides. */
 export function undoSecondsLeft(
   approval: Pick<ApprovalSnapshot, "status" | "decision" | "release_at" | "server_at" | "read_at">,

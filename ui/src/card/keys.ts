@@ -45,6 +45,23 @@ export function isEditKey(stroke: KeyStroke): boolean {
   );
 }
 
+/** A is held for high risk. */
+export function isHoldKey(stroke: KeyStroke): boolean {
+  const plain = !stroke.altKey && !stroke.ctrlKey && !stroke.metaKey && !stroke.shiftKey;
+  return stroke.key.toLowerCase() === "a" && plain && isDeliberatePress(stroke);
+}
+
+/** Ctrl+Enter sends an edit. */
+export function isSendKey(stroke: KeyStroke): boolean {
+  return (
+    stroke.key === "Enter" &&
+    (stroke.ctrlKey || stroke.metaKey) &&
+    !stroke.altKey &&
+    !stroke.shiftKey &&
+    isDeliberatePress(stroke)
+  );
+}
+
 export function isDeliberatePress(stroke: Pick<KeyStroke, "repeat" | "isComposing" | "keyCode">): boolean {
   return !stroke.repeat && !stroke.isComposing && stroke.keyCode !== COMPOSING_KEY_CODE;
 }

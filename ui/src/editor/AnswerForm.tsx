@@ -171,7 +171,7 @@ function SchemaAnswer({ drafting, sending, schema, refused, serverProblems, onAn
 function SendButton({ sending, ready, onSend }: { sending: boolean; ready: boolean; onSend: () => void }) {
   return (
     <Group className={css.foot}>
-      <Button onClick={onSend} loading={sending} disabled={!ready}>
+      <Button data-answer="respond" onClick={onSend} loading={sending} disabled={!ready}>
         Send answer
       </Button>
     </Group>

@@ -1,4 +1,4 @@
-import { Badge, Button, Group, UnstyledButton } from "@mantine/core";
+import { Button, UnstyledButton } from "@mantine/core";
 import Form from "@rjsf/core/lib/components/Form.js";
 import type {
   ArrayFieldItemTemplateProps,
@@ -10,20 +10,23 @@ import type {
   TemplatesType,
   ValidatorType,
 } from "@rjsf/utils";
-import { useMemo } from "react";
+import { Fragment, useMemo, type CSSProperties, type MouseEventHandler, type ReactNode } from "react";
 import { escapeInvisible } from "../components/escapeInvisible";
+import { IconClose, IconDown, IconPlus, IconUp } from "../components/icons";
 import css from "./Editor.module.css";
-import { FieldDescription, toLabel, toPointer } from "./FieldFrame";
+import { FieldDescription, FormSwitch, toLabels, toPointer } from "./FieldFrame";
 import { AsJsonField, ChoiceField, FlagField, LockedField, NumberField, TextField } from "./Fields";
 import { fromFormData, toFormData } from "./formData";
 import type { FormPlan } from "./formPlan";
 import { useFieldState } from "./formState";
 import { useStableValue } from "./hooks";
+import { TimeField } from "./TimeField";
 import { sameValue } from "./values";
 
 /** The field components, by the `$id` of a plan. */
 const FIELDS: RegistryFieldsType = {
   Text: TextField,
+  Time: TimeField,
   Number: NumberField,
   Flag: FlagField,
   Choice: ChoiceField,
@@ -87,71 +90,140 @@ function BareTemplate({ children }: FieldTemplateProps) {
   return children;
 }
 
-function ObjectTemplate({ fieldPathId, properties, schema }: ObjectFieldTemplateProps) {
-  const fields = properties.map(({ name, content }) => <div key={name}>{content}</div>);
-  if (fieldPathId.path.length === 0) return <div className={css.fields}>{fields}</div>;
+function ObjectTemplate({ fieldPathId: { $id, path }, properties, schema }: ObjectFieldTemplateProps) {
+  const plan = schema as unknown as FormPlan;
+  const { before, put } = useFieldState(toPointer(path));
+  const fields = properties.map(({ name, content }) => <Fragment key={name}>{content}</Fragment>);
+  if (plan.isCell) return <div className={css.cells}>{fields}</div>;
+  if (path.length === 0) return <div className={css.fields}>{fields}</div>;
+  const { label } = toLabels(path, plan);
   return (
-    <fieldset className={css.group}>
-      <legend className={css.name}>{toLabel(fieldPathId.path)}</legend>
-      <FieldDescription
-        id={fieldPathId.$id}
-        text={escapeInvisible((schema as unknown as FormPlan).description)}
-      />
-      <Problems path={fieldPathId.path} />
+    <fieldset className={css.group} data-width="full">
+      <GroupName path={path} plan={plan} />
+      <FormSwitch plan={plan} label={label} before={before} put={put} />
+      <FieldDescription id={$id} text={escapeInvisible(plan.description)} />
+      <Problems path={path} label={label} />
       <div className={css.fields}>{fields}</div>
     </fieldset>
   );
 }
 
+function GroupName({ path, plan }: { path: (string | number)[]; plan: FormPlan }) {
+  const { label, name } = toLabels(path, plan);
+  return (
+    <legend className={css.label}>
+      {label}
+      {name && <span className={css.raw}>{name}</span>}
+    </legend>
+  );
+}
+
 function ArrayTemplate({
-  fieldPathId,
+  fieldPathId: { $id, path },
   items,
   schema,
   formData,
   canAdd,
   onAddClick,
 }: ArrayFieldTemplateProps) {
-  const label = toLabel(fieldPathId.path);
+  const plan = schema as unknown as FormPlan;
+  const { label } = toLabels(path, plan);
+  const { before, put } = useFieldState(toPointer(path));
+  const columns = Object.entries(plan.items?.properties ?? {});
   return (
-    <fieldset className={css.group}>
-      <legend className={css.name}>{label}</legend>
-      <ChangedMark path={fieldPathId.path} plan={schema as unknown as FormPlan} formValue={formData} />
-      <FieldDescription
-        id={fieldPathId.$id}
-        text={escapeInvisible((schema as unknown as FormPlan).description)}
-      />
-      <Problems path={fieldPathId.path} />
-      <div className={css.fields}>
-        {items}
-        {canAdd && (
-          <Button size="compact-sm" variant="default" className={css.add} onClick={() => onAddClick()}>
-            Add to {label}
-          </Button>
-        )}
-      </div>
+    <fieldset className={css.group} data-width="full" data-list>
+      <GroupName path={path} plan={plan} />
+      <FormSwitch plan={plan} label={label} before={before} put={put} />
+      <FieldDescription id={$id} text={escapeInvisible(plan.description)} />
+      <Problems path={path} label={label} />
+      {plan.isTable ? (
+        <div className={css.rows} style={{ "--template": templateOf(plan) } as CSSProperties}>
+          {items.length > 0 && (
+            <div className={css.rowHead} aria-hidden>
+              {columns.map(([name, column]) => (
+                <span key={name}>{escapeInvisible(column.title || name)}</span>
+              ))}
+            </div>
+          )}
+          {items}
+        </div>
+      ) : (
+        <div className={css.items}>{items}</div>
+      )}
+      <ChangedMark path={path} plan={plan} label={label} formValue={formData} />
+      {canAdd && (
+        <Button
+          size="compact-sm"
+          variant="subtle"
+          className={css.add}
+          leftSection={<IconPlus size={14} stroke={1.75} aria-hidden />}
+          onClick={() => onAddClick()}
+        >
+          Add to {label}
+        </Button>
+      )}
     </fieldset>
   );
 }
 
-function ArrayItemTemplate({ children, buttonsProps }: ArrayFieldItemTemplateProps) {
-  const { fieldPathId, hasRemove, hasMoveUp, onRemoveItem, onMoveUpItem } = buttonsProps;
-  const label = toLabel(fieldPathId.path);
+/** The widths of a table's columns, by what they hold. */
+function templateOf({ items }: FormPlan): string {
+  const weights = Object.values(items?.properties ?? {}).map(({ $id, format }) =>
+    format === "date-time" ? DATE_TIME_WEIGHT : (WEIGHTS[$id ?? ""] ?? 1),
+  );
+  return weights.map((weight) => `minmax(0, ${weight}fr)`).join(" ");
+}
+
+const DATE_TIME_WEIGHT = 2;
+const WEIGHTS: Record<string, number> = { Flag: 0.8, Number: 0.8, Text: 1.4 };
+
+function ArrayItemTemplate({ children, buttonsProps, schema }: ArrayFieldItemTemplateProps) {
+  const { fieldPathId, hasRemove, hasMoveUp, hasMoveDown, onRemoveItem, onMoveUpItem, onMoveDownItem } =
+    buttonsProps;
+  const plan = schema as unknown as FormPlan;
+  const { label } = toLabels(fieldPathId.path, plan);
   return (
-    <div className={css.item}>
+    <div className={css.item} data-row={plan.isCell || undefined}>
+      {plan.isCell && <span className={css.rowNumber}>{Number(fieldPathId.path.at(-1)) + 1}</span>}
       <div className={css.grow}>{children}</div>
-      <Group gap={4} wrap="nowrap">
-        {hasMoveUp && (
-          <UnstyledButton className={css.link} aria-label={`Move ${label} up`} onClick={onMoveUpItem}>
-            Up
-          </UnstyledButton>
-        )}
+      <div className={css.itemButtons}>
+        <ItemButton label={`Move ${label} up`} isEnabled={hasMoveUp} onClick={onMoveUpItem}>
+          <IconUp {...ICON} />
+        </ItemButton>
+        <ItemButton label={`Move ${label} down`} isEnabled={hasMoveDown} onClick={onMoveDownItem}>
+          <IconDown {...ICON} />
+        </ItemButton>
         {hasRemove && (
-          <UnstyledButton className={css.link} aria-label={`Remove ${label}`} onClick={onRemoveItem}>
-            Remove
-          </UnstyledButton>
+          <ItemButton label={`Remove ${label}`} isEnabled onClick={onRemoveItem}>
+            <IconClose {...ICON} />
+          </ItemButton>
         )}
-      </Group>
+      </div>
     </div>
+  );
+}
+
+const ICON = { size: 15, stroke: 1.75, "aria-hidden": true } as const;
+
+interface ItemButtonProps {
+  label: string;
+  isEnabled: boolean;
+  onClick: MouseEventHandler<HTMLButtonElement>;
+  children: ReactNode;
+}
+
+/** The first row cannot go up: its button keeps its place, so that the others do. */
+function ItemButton({ label, isEnabled, onClick, children }: ItemButtonProps) {
+  return (
+    <UnstyledButton
+      className={css.icon}
+      aria-label={label}
+      title={label}
+      disabled={!isEnabled}
+      onClick={onClick}
+    >
+      {children}
+    </UnstyledButton>
   );
 }
 
@@ -159,32 +231,34 @@ function ArrayItemTemplate({ children, buttonsProps }: ArrayFieldItemTemplatePro
 function ChangedMark({
   path,
   plan,
+  label,
   formValue,
 }: {
   path: (string | number)[];
   plan: FormPlan;
+  label: string;
   formValue: unknown;
 }) {
   const { before, marked, put } = useFieldState(toPointer(path));
   if (!marked || sameValue(toFormData(plan, before) ?? [], formValue ?? [])) return null;
+  const count = Array.isArray(before) ? before.length : 0;
   return (
-    <div className={css.head} data-changed>
-      <Badge size="sm" variant="light" className={css.mark}>
-        changed
-      </Badge>
-      <UnstyledButton className={css.link} aria-label={`Reset ${toLabel(path)}`} onClick={() => put(before)}>
+    <p className={css.was} data-changed>
+      {before === undefined ? "Was not set" : `Was ${count} ${count === 1 ? "item" : "items"}`}
+      {" · "}
+      <UnstyledButton className={css.link} aria-label={`Reset ${label}`} onClick={() => put(before)}>
         Reset
       </UnstyledButton>
-    </div>
+    </p>
   );
 }
 
 /** Problems of a whole list or object, such as too few items. */
-function Problems({ path }: { path: (string | number)[] }) {
+function Problems({ path, label }: { path: (string | number)[]; label: string }) {
   const { problems } = useFieldState(toPointer(path));
   return problems.map((problem) => (
     <p key={problem} className={css.problem} tabIndex={-1} data-problem>
-      {toLabel(path)} {problem}.
+      {label} {problem}.
     </p>
   ));
 }

@@ -1,4 +1,4 @@
-import { Text } from "@mantine/core";
+import { Button, Text } from "@mantine/core";
 import { Fragment } from "react";
 import { stringifyJson } from "../api/json";
 import { VisibleText } from "../card/VisibleText";
@@ -11,7 +11,7 @@ const CONTEXT = 60; // characters of unchanged context
 const MAX_LENGTH = 400;
 
 /** The changes to the arguments, one by one. */
-export default function ChangesView({ changes }: { changes: ValueChange[] }) {
+export default function ChangesView({ changes, onReset }: { changes: ValueChange[]; onReset?: () => void }) {
   if (changes.length === 0) return <Text size="sm">No changes.</Text>;
   return (
     <>
@@ -29,6 +29,11 @@ export default function ChangesView({ changes }: { changes: ValueChange[] }) {
       </dl>
       {changes.length > MAX_SHOWN && (
         <Text size="sm">and {(changes.length - MAX_SHOWN).toLocaleString("en")} more changes.</Text>
+      )}
+      {onReset && (
+        <Button mt="sm" size="compact-sm" variant="subtle" onClick={onReset}>
+          Reset all
+        </Button>
       )}
     </>
   );

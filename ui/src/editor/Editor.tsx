@@ -1,8 +1,21 @@
-import { Button, Group, Stack, Tabs, Text, Title } from "@mantine/core";
-import { lazy, Suspense, useCallback, useEffect, useId, useMemo, useRef, useState } from "react";
+import { Button, Group, Stack, Tabs, Text, UnstyledButton } from "@mantine/core";
+import {
+  lazy,
+  Suspense,
+  useCallback,
+  useEffect,
+  useId,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+  type KeyboardEvent,
+  type ReactNode,
+} from "react";
 import type { ApprovalSnapshot } from "../api/approvals";
 import type { ApiError } from "../api/client";
 import { ApproveButton } from "../card/ApproveButton";
+import { isSendKey } from "../card/keys";
 import { Loading } from "../components/States";
 import { FormView, TextView } from "./ArgumentsView";
 import css from "./Editor.module.css";
@@ -23,6 +36,8 @@ interface EditorProps {
   refused: ApiError | null;
   /** A reason outside the draft why it cannot be sent. */
   blocked?: string;
+  /** What stands above the buttons: risk and tool, where the head of the card is out of sight. */
+  about?: ReactNode;
   onSend: (args: Record<string, unknown>) => void;
   onClose: () => void;
 }
@@ -34,6 +49,7 @@ export default function Editor({
   sending,
   refused,
   blocked = "",
+  about,
   onSend,
   onClose,
 }: EditorProps) {
@@ -55,7 +71,10 @@ export default function Editor({
   }, []);
   useEffect(() => setTyping(unread.current), [draft]);
   useForgetSentDraft(approval.id, refused, sent);
-  useFocusFirst(root, refused ? FIRST_PROBLEM : FIRST_INPUT, refused);
+  useFocusFirst(root, refused ? FIRST_PROBLEM : FIRST_INPUT, refused, refused ? undefined : QUIETLY);
+  useLayoutEffect(() => {
+    void root.current?.closest("article")?.scrollIntoView({ block: "start" }); // newer browsers return a promise
+  }, []);
 
   const toJson = useCallback((pointer?: string) => {
     setJsonPointer(pointer);
@@ -80,6 +99,21 @@ export default function Editor({
     root.current?.closest("article")?.focus();
     onClose();
   };
+  const focusProblem = () => findProblem(root.current)?.focus();
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (isSendKey({ ...toStroke(event), isComposing: event.nativeEvent.isComposing })) {
+      event.preventDefault();
+      event.stopPropagation();
+      if (problems.length > 0) focusProblem();
+      else if (settled && approval.card.risk !== "high") send();
+      return;
+    }
+    if (event.key !== "Escape" || event.defaultPrevented) return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (closing) setClosing(false);
+    else close();
+  };
   const close = () => (changes.length > 0 || draft.flaw ? setClosing(true) : closeEditor());
 
   return (
@@ -88,18 +122,9 @@ export default function Editor({
       className={css.editor}
       aria-label="Edit arguments"
       data-editor={approval.id}
-      onKeyDown={(event) => {
-        if (event.key !== "Escape" || event.defaultPrevented) return;
-        event.preventDefault();
-        event.stopPropagation();
-        if (closing) setClosing(false);
-        else close();
-      }}
+      onKeyDown={onKeyDown}
     >
       <Stack gap="sm">
-        <Title order={3} size="h5">
-          Edit arguments
-        </Title>
         <DraftNotice state={state} approval={approval} drafting={drafting} />
         {state !== "over" && (
           <RefusalNotice
@@ -126,7 +151,10 @@ export default function Editor({
           </Tabs.Panel>
           <Tabs.Panel value="changes">
             <Suspense fallback={<Loading />}>
-              <ChangesView changes={changes} />
+              <ChangesView
+                changes={changes}
+                onReset={state === "open" ? () => drafting.setValue(before) : undefined}
+              />
             </Suspense>
           </Tabs.Panel>
         </Tabs>
@@ -141,7 +169,8 @@ export default function Editor({
             onBack={() => setClosing(false)}
           />
         ) : (
-          <Group gap="sm" className={css.foot}>
+          <div className={css.foot}>
+            {about}
             <ApproveButton
               approval={approval}
               what={changes.length > 0 ? ` with ${labelCount(changes)}` : " with changes"}
@@ -153,14 +182,52 @@ export default function Editor({
             <Button variant="default" onClick={close}>
               Close
             </Button>
-            {blocked && <Text size="sm">{blocked}</Text>}
-            {changes.length === 0 && !draft.flaw && <Text size="sm">No changes yet.</Text>}
-            {changes.length > 0 && problems.length > 0 && <Text size="sm">Fix the marked fields first.</Text>}
-          </Group>
+            <FootNote
+              blocked={blocked}
+              changeCount={changes.length}
+              isFlawed={Boolean(draft.flaw)}
+              problemCount={problems.length}
+              onProblem={focusProblem}
+            />
+          </div>
         )}
       </Stack>
     </section>
   );
+}
+
+const QUIETLY = { preventScroll: true }; // the editor opens at its top
+
+function findProblem(root: HTMLElement | null): HTMLElement | null | undefined {
+  const found = FIRST_PROBLEM.map((each) => root?.querySelector<HTMLElement>(each));
+  return found.find((each) => each);
+}
+
+function toStroke({ key, repeat, keyCode, altKey, ctrlKey, metaKey, shiftKey }: KeyboardEvent) {
+  return { key, repeat, keyCode, altKey, ctrlKey, metaKey, shiftKey };
+}
+
+interface FootNoteProps {
+  blocked: string;
+  changeCount: number;
+  isFlawed: boolean;
+  problemCount: number;
+  onProblem: () => void;
+}
+
+/** Why the edit cannot be sent, or that it is kept. */
+function FootNote({ blocked, changeCount, isFlawed, problemCount, onProblem }: FootNoteProps) {
+  if (blocked) return <p className={css.note}>{blocked}</p>;
+  if (changeCount === 0) return isFlawed ? null : <p className={css.note}>No changes yet.</p>;
+  if (problemCount > 0)
+    return (
+      <p className={css.note}>
+        <UnstyledButton className={css.link} onClick={onProblem}>
+          Fix the marked fields first.
+        </UnstyledButton>
+      </p>
+    );
+  return <p className={css.note}>Draft saved in this tab.</p>;
 }
 
 interface DiscardPromptProps {
@@ -177,7 +244,7 @@ function DiscardPrompt({ count, onKeep, onDiscard, onBack }: DiscardPromptProps)
   return (
     <Group gap="sm" className={css.foot} role="group" aria-label="Close the editor?">
       <Text size="sm" w="100%">
-        You have {count} not sent yet.
+        You have {count.replace(/^(\S+) /, "$1 unsent ")}.
       </Text>
       <Button ref={first} variant="default" onClick={onKeep}>
         Keep changes and close

@@ -2,12 +2,11 @@ import { Button, Code, Group, NativeSelect, Switch, Text, Textarea, TextInput } 
 import type { FieldProps } from "@rjsf/utils";
 import { useState } from "react";
 import { parseJson, stringifyJson } from "../api/json";
-import { quoteVisible, escapeInvisible } from "../components/escapeInvisible";
+import { escapeInvisible } from "../components/escapeInvisible";
 import css from "./Editor.module.css";
-import { FieldFrame, inputLabels, useFormField, type FormField } from "./FieldFrame";
+import { FieldFrame, inputLabels, shorten, useFormField, type FormField } from "./FieldFrame";
 import { isObject, sameValue } from "./values";
 
-const MAX_SHOWN = 160;
 const NONE = "";
 const NUMBER = /^-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
 const MAX_DIGITS = 40;
@@ -15,9 +14,9 @@ const MAX_DIGITS = 40;
 export function TextField(props: FieldProps) {
   const leaf = useFormField(props);
   const inputProps = {
-    ...inputLabels(leaf, hint(leaf)),
+    ...inputLabels(leaf, lengthHint(leaf)),
     value: typeof leaf.value === "string" ? leaf.value : "",
-    placeholder: placeholder(leaf, "empty text"),
+    inputMode: INPUT_MODES[leaf.plan.format ?? ""],
     onChange: (event: { currentTarget: { value: string } }) =>
       leaf.set(clearedText(leaf, event.currentTarget.value)),
   };
@@ -40,10 +39,9 @@ export function NumberField(props: FieldProps) {
   return (
     <FieldFrame leaf={leaf}>
       <TextInput
-        {...inputLabels(leaf, hint(leaf))}
+        {...inputLabels(leaf)}
         inputMode={leaf.plan.whole ? "numeric" : "decimal"}
         autoComplete="off"
-        placeholder={placeholder(leaf, "a number")}
         value={shown}
         onChange={({ currentTarget: { value } }) => {
           setTyped(value);
@@ -82,16 +80,16 @@ function Choice({ leaf }: { leaf: FormField }) {
   const unlisted = [value, before].filter(
     (each) => each !== undefined && each !== null && !choices.some((choice) => sameValue(choice, each)),
   );
-  const options = [...choices, ...unlisted].map((choice) => ({
+  const options = [...choices, ...unlisted].map((choice, at) => ({
     value: stringifyJson(choice),
-    label: choiceLabel(choice),
+    label: choiceLabel(choice, plan.choiceTitles?.[at]),
   }));
   const absent = (plan.nullable && !choices.includes(null)) || !required || value === undefined;
   return (
     <FieldFrame leaf={leaf}>
       <NativeSelect
         {...inputLabels(leaf)}
-        data={[...(absent ? [{ value: NONE, label: plan.nullable ? "none" : "not set" }] : []), ...options]}
+        data={[...(absent ? [{ value: NONE, label: plan.nullable ? "None" : "Empty" }] : []), ...options]}
         value={
           value === undefined || (value === null && !choices.includes(null)) ? NONE : stringifyJson(value)
         }
@@ -112,12 +110,12 @@ export function LockedField(props: FieldProps) {
   return (
     <FieldFrame leaf={leaf}>
       <TextInput
-        {...inputLabels(leaf, "Locked: cannot be changed.")}
+        {...inputLabels(leaf, "Cannot be edited.")}
         readOnly
         data-locked
         value={
           secret
-            ? `hidden, fingerprint ${escapeInvisible(String(value.$secret))}`
+            ? `Secret, hidden · fingerprint ${escapeInvisible(String(value.$secret))}`
             : value === undefined
               ? ""
               : shorten(value)
@@ -132,7 +130,7 @@ export function AsJsonField(props: FieldProps) {
   return (
     <FieldFrame leaf={leaf}>
       <Group gap="xs" className={css.target}>
-        <Text className={css.json}>{leaf.value === undefined ? "not set" : shorten(leaf.value)}</Text>
+        <Text className={css.json}>{leaf.value === undefined ? "Empty" : shorten(leaf.value)}</Text>
         <Button id={leaf.id} size="compact-sm" variant="default" onClick={leaf.toJson}>
           Edit as JSON
         </Button>
@@ -163,13 +161,13 @@ function emptyValue({ plan, before, required }: FormField): unknown {
   return undefined;
 }
 
-function hint({ plan, required, before }: FormField): string {
-  if (plan.nullable) return "Leave empty for none.";
-  return required || before !== undefined ? "" : "Optional.";
-}
+/** The keyboard of a phone; the field itself stays a plain one, which changes nothing that is typed. */
+const INPUT_MODES: Record<string, "email" | "url" | undefined> = { email: "email", uri: "url" };
+const SHOWN_SHARE = 0.7; // of the longest text that is allowed; before that the count is of no use
 
-function placeholder({ value }: FormField, empty: string): string {
-  return value === undefined ? "not set" : value === null ? "none" : empty;
+function lengthHint({ plan: { maxLength }, value }: FormField): string {
+  const length = typeof value === "string" ? [...value].length : 0;
+  return maxLength && length > maxLength * SHOWN_SHARE ? `${length} of ${maxLength} characters` : "";
 }
 
 function toDigits(value: unknown): string {
@@ -178,17 +176,13 @@ function toDigits(value: unknown): string {
     : "";
 }
 
-function choiceLabel(choice: unknown): string {
+function choiceLabel(choice: unknown, title?: string): string {
+  if (title) return `${escapeInvisible(title)} (${stringifyJson(choice)})`;
   return typeof choice === "string"
     ? choice === ""
       ? '""'
       : escapeInvisible(choice)
     : stringifyJson(choice);
-}
-
-function shorten(value: unknown): string {
-  const text = typeof value === "string" ? quoteVisible(value) : escapeInvisible(stringifyJson(value));
-  return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text;
 }
 
 /** A typed number with all of its digits; undefined if it is not a number. */

@@ -1,5 +1,6 @@
 import { stringifyJson } from "../api/json";
-import { isObject, joinPointer, readMember, sameValue, splitPointer, type JsonObject } from "./values";
+import { resolveReference } from "../card/schema";
+import { isObject, joinPointer, sameValue, type JsonObject } from "./values";
 
 /** A schema violation, in the server's words. */
 export interface SchemaProblem {
@@ -9,6 +10,15 @@ export interface SchemaProblem {
 
 const MAX_STEPS = 30_000;
 const MAX_PROBLEMS = 50;
+const NEWER_DRAFT = /draft-07|2019-09|2020-12/;
+/** Every valid text matches; some others do as well. */
+const FORMATS: Record<string, RegExp> = {
+  email: /^(?:".*"|[^\s@]+)@[^\s@]+$/,
+  uri: /^[a-z][a-z0-9+.-]*:[^\s]*$/i,
+  date: /^\d{4}-\d\d-\d\d$/,
+  "date-time": /^\d{4}-\d\d-\d\d[t ]\d\d:\d\d:\d\d/i,
+  time: /^\d\d:\d\d:\d\d/,
+};
 const TYPE_NAMES: Record<string, string> = {
   array: "a list",
   boolean: "true or false",
@@ -21,7 +31,7 @@ const TYPE_NAMES: Record<string, string> = {
 
 /**
  * A quick check while typing; the server decides. It never refuses what the server accepts: regular expressions
- * (which could stall the page), formats and expensive schemas are left to the server.
+ * (which could stall the page), most of a format and expensive schemas are left to the server.
  */
 export function checkSchema(schema: unknown, value: unknown, root: unknown = schema): SchemaProblem[] {
   try {
@@ -48,11 +58,20 @@ class Checker {
     const message = typeMessage(schema, value) ?? valueMessage(schema, value);
     if (message) return [{ pointer, message }];
     return [
-      ...limits(schema, value).map((message) => ({ pointer, message })),
+      ...[...limits(schema, value), ...this.formats(schema, value)].map((message) => ({ pointer, message })),
       ...this.members(schema, value, pointer),
       ...this.items(schema, value, pointer),
       ...this.alternatives(schema, value, pointer),
     ];
+  }
+
+  /** Only what no reading of the format allows. Older drafts do not know all of them. */
+  private formats({ format }: JsonObject, value: unknown): string[] {
+    const draft = this.root.$schema;
+    const isKnown = typeof format === "string" && Object.hasOwn(FORMATS, format);
+    if (!isKnown || typeof value !== "string" || (draft !== undefined && !NEWER_DRAFT.test(String(draft))))
+      return [];
+    return FORMATS[format]?.test(value) ? [] : [`must be a valid ${format}`];
   }
 
   private members(schema: JsonObject, value: unknown, pointer: string): SchemaProblem[] {
@@ -215,31 +234,6 @@ export function tupleItems(schema: JsonObject): [first: unknown[], rest: unknown
   return [[], schema.items];
 }
 
-/** The target of a `#/…` reference; undefined for other references, or if parts of the schema have their own ids. */
-export function resolveReference(root: JsonObject, reference: unknown): unknown {
-  if (reference === "#") return root;
-  if (typeof reference !== "string" || !reference.startsWith("#/") || hasOwnAddresses(root)) return undefined;
-  try {
-    return splitPointer(decodeURIComponent(reference.slice(1))).reduce(readMember, root as unknown);
-  } catch {
-    return undefined;
-  }
-}
-
 export function isNullSchema(option: unknown): boolean {
   return isObject(option) && option.type === "null";
-}
-
-const addressCache = new WeakMap<JsonObject, boolean>();
-
-function hasOwnAddresses(root: JsonObject): boolean {
-  let found = addressCache.get(root);
-  if (found === undefined) addressCache.set(root, (found = Object.values(root).some(hasId)));
-  return found;
-}
-
-function hasId(part: unknown): boolean {
-  if (Array.isArray(part)) return part.some(hasId);
-  if (!isObject(part)) return false;
-  return typeof part.$id === "string" || typeof part.id === "string" || Object.values(part).some(hasId);
 }

@@ -39,6 +39,7 @@ export function blankValue(plan: FormPlan): unknown {
     case "Choice":
       return plan.choices?.[0] ?? null;
     case "Text":
+    case "Time":
     case "Number":
       return "";
     default:

@@ -1,8 +1,10 @@
 import { needsEscapes } from "../components/escapeInvisible";
-import { checkSchema, isNullSchema, resolveReference, tupleItems } from "./checkSchema";
+import { memberOrder, resolveReference } from "../card/schema";
+import { checkSchema, isNullSchema, tupleItems } from "./checkSchema";
+import { pickForm } from "./schemaForms";
 import { isObject, joinPointer, makeObject, type JsonObject } from "./values";
 
-type FieldKind = "Text" | "Number" | "Flag" | "Choice" | "Locked" | "AsJson" | "Group" | "List";
+type FieldKind = "Time" | "Text" | "Number" | "Flag" | "Choice" | "Locked" | "AsJson" | "Group" | "List";
 
 /**
  * What the form shows: an RJSF schema without unions and references. A leaf is a string with its value as JSON, so
@@ -11,16 +13,37 @@ type FieldKind = "Text" | "Number" | "Flag" | "Choice" | "Locked" | "AsJson" | "
 export interface FormPlan {
   $id: Exclude<FieldKind, "Group" | "List"> | undefined;
   type: "string" | "object" | "array";
+  /** From the schema; empty if it has none. */
   title: string;
   description: string;
   nullable: boolean;
+  /** How much room it needs. */
+  width: "short" | "half" | "full";
   /** Multi-line text. */
   long?: boolean;
+  format?: string;
+  maxLength?: number;
   choices?: unknown[];
+  /** What choices are called, where the schema says so. */
+  choiceTitles?: string[];
   whole?: boolean;
+  /** The forms that the value can have, if there are several. */
+  forms?: FormChoice;
+  /** A list of objects that fits a table, a line for each item. */
+  isTable?: boolean;
+  /** A member of a table's line. */
+  isCell?: boolean;
   properties?: Record<string, FormPlan>;
   required?: string[];
   items?: FormPlan;
+}
+
+/** One of several forms; a value is switched to another one by its blank value. */
+export interface FormChoice {
+  options: { label: string; blank: unknown }[];
+  picked: number;
+  /** The form of the value before the edit. */
+  pickedBefore: number;
 }
 
 const MAX_DEPTH = 10;
@@ -28,6 +51,9 @@ const MAX_ABSENT_DEPTH = 2; // limits recursive schemas where there are no value
 const MAX_CHOICES = 200;
 const MAX_FIELDS = 150;
 const LONG_TEXT = 70;
+const MAX_COLUMNS = 6;
+const SHORT_CHOICE = 14; // characters
+const TIME_FORMATS = new Set(["date", "time", "date-time"]);
 const MAX_HOPS = 32;
 
 /** Too many fields for a usable form. */
@@ -58,34 +84,51 @@ class Planner {
 
   plan(given: unknown, all: unknown[], title: string, pointer: string): FormPlan {
     if (++this.fields > MAX_FIELDS) throw new TooManyFields();
+    const union = pickForm(given, this.root, all, pointer.includes("/*"));
+    if (!union) return this.planOne(given, all, title, pointer);
+    const plan = this.planOne(union.schema, union.samples, title, pointer);
+    const { forms, description } = union;
+    return { ...plan, title: union.title || plan.title, description: description || plan.description, forms };
+  }
+
+  private planOne(given: unknown, all: unknown[], title: string, pointer: string): FormPlan {
     const { schema, nullable } = simplifySchema(given, this.root, all);
     const samples = all.filter((sample) => sample !== undefined && !(nullable && sample === null));
     const description = typeof schema.description === "string" ? schema.description : "";
+    const ownTitle = typeof schema.title === "string" ? schema.title.trim() : "";
     const leaf = (kind: FormPlan["$id"], more: Partial<FormPlan> = {}): FormPlan => {
-      return { $id: kind, type: "string", title, description, nullable, ...more };
+      const about = { title: ownTitle || title, description, nullable };
+      return { $id: kind, type: "string", ...about, width: "full", ...more };
     };
-    if (this.isLocked(schema, pointer)) return leaf("Locked");
+    if (this.isLocked(schema, pointer)) return leaf("Locked", { width: "half" });
     const choices = choicesOf(schema);
-    if (choices) return leaf("Choice", { choices });
+    if (choices) return leaf("Choice", { ...choices, width: widthOfChoices(choices) });
+    return this.planType(schema, samples, pointer, leaf, all.includes(null));
+  }
+
+  private planType(
+    schema: JsonObject,
+    samples: unknown[],
+    pointer: string,
+    leaf: (kind: FormPlan["$id"], more?: Partial<FormPlan>) => FormPlan,
+    hasNull: boolean,
+  ): FormPlan {
+    const bare = hasNull ? undefined : leaf(undefined);
     switch (typeOf(schema, samples)) {
       case "string":
-        return samples.every(isPlainText) ? leaf("Text", { long: samples.some(isLong) }) : leaf("AsJson");
+        return samples.every(isPlainText) ? textPlan(schema, samples, leaf) : leaf("AsJson");
       case "integer":
-        return samples.every(isNumeric) ? leaf("Number", { whole: true }) : leaf("AsJson");
+        return samples.every(isNumeric) ? leaf("Number", { whole: true, width: "short" }) : leaf("AsJson");
       case "number":
-        return samples.every(isNumeric) ? leaf("Number") : leaf("AsJson");
+        return samples.every(isNumeric) ? leaf("Number", { width: "short" }) : leaf("AsJson");
       case "boolean":
-        return samples.every((sample) => typeof sample === "boolean") ? leaf("Flag") : leaf("AsJson");
+        return samples.every((sample) => typeof sample === "boolean")
+          ? leaf("Flag", { width: "short" })
+          : leaf("AsJson");
       case "object":
-        return (
-          this.group(schema, samples, pointer, all.includes(null) ? undefined : leaf(undefined)) ??
-          leaf("AsJson")
-        );
+        return this.group(schema, samples, pointer, bare) ?? leaf("AsJson");
       case "array":
-        return (
-          this.list(schema, samples, pointer, all.includes(null) ? undefined : leaf(undefined)) ??
-          leaf("AsJson")
-        );
+        return this.list(schema, samples, pointer, bare) ?? leaf("AsJson");
       default:
         return leaf("AsJson");
     }
@@ -100,17 +143,16 @@ class Planner {
     if (!bare || !samples.every(isObject) || depth(pointer) > MAX_DEPTH) return undefined;
     const declared = isObject(schema.properties) ? schema.properties : {};
     const required = Array.isArray(schema.required) ? schema.required.map(String) : [];
-    const known = Object.keys(declared); // alphabetical, so required fields are put first
+    const known = memberOrder(schema);
     const given = samples.flatMap((sample) => Object.keys(sample));
-    const first = this.declared ? given : known.filter((name) => required.includes(name));
-    const names = new Set([...first, ...known, ...given]);
+    const names = new Set([...(this.declared ? given : []), ...known, ...given]);
     if (names.size === 0 ? pointer !== "" : names.has("__proto__")) return undefined;
     const outer = this.absent;
     if (samples.length === 0 && ++this.absent > MAX_ABSENT_DEPTH) return void (this.absent = outer);
     const members = [...names].map((name): [string, FormPlan] => {
       const own = Object.hasOwn(declared, name) ? declared[name] : schema.additionalProperties;
       const values = samples.map((sample) => (Object.hasOwn(sample, name) ? sample[name] : undefined));
-      return [name, this.plan(own, values, name, joinPointer(pointer, name))];
+      return [name, this.plan(own, values, "", joinPointer(pointer, name))];
     });
     this.absent = outer;
     return { ...bare, type: "object", properties: makeObject(members) as Record<string, FormPlan>, required };
@@ -125,8 +167,10 @@ class Planner {
     const [first, rest] = tupleItems(schema);
     if (!bare || first.length > 0 || !samples.every(Array.isArray) || depth(pointer) > MAX_DEPTH)
       return undefined;
-    const items = this.plan(rest, samples.flat(), "", `${pointer}/*`);
-    return items.$id === "AsJson" ? undefined : { ...bare, type: "array", items };
+    const items = this.plan(rest, samples.flat(), bare.title, `${pointer}/*`);
+    if (items.$id === "AsJson") return undefined;
+    const isTable = fitsTable(items);
+    return { ...bare, type: "array", items: isTable ? asRow(items) : items, isTable };
   }
 
   private isLocked(schema: JsonObject, pointer: string): boolean {
@@ -145,12 +189,54 @@ export function generalizePointer(value: unknown, pointer: string): string {
   }, "");
 }
 
-function choicesOf(schema: JsonObject): unknown[] | undefined {
+function textPlan(
+  schema: JsonObject,
+  samples: unknown[],
+  leaf: (kind: FormPlan["$id"], more?: Partial<FormPlan>) => FormPlan,
+): FormPlan {
+  const format = typeof schema.format === "string" ? schema.format : "";
+  if (TIME_FORMATS.has(format))
+    return leaf("Time", { format, width: format === "date-time" ? "half" : "short" });
+  const long = samples.some(isLong);
+  const maxLength = typeof schema.maxLength === "number" ? schema.maxLength : undefined;
+  return leaf("Text", { format, long, maxLength, width: long ? "full" : "half" });
+}
+
+/** Up to six plain values in a line. */
+function fitsTable({ properties, forms }: FormPlan): boolean {
+  const cells = Object.values(properties ?? {});
+  return (
+    !forms &&
+    cells.length > 0 &&
+    cells.length <= MAX_COLUMNS &&
+    cells.every(({ $id, long, forms }) => $id !== undefined && $id !== "AsJson" && !long && !forms)
+  );
+}
+
+function asRow(items: FormPlan): FormPlan {
+  const cells = Object.entries(items.properties ?? {}).map(([name, cell]): [string, FormPlan] => [
+    name,
+    { ...cell, isCell: true },
+  ]);
+  return { ...items, properties: makeObject(cells) as Record<string, FormPlan>, isCell: true };
+}
+
+interface Choices {
+  choices: unknown[];
+  choiceTitles?: string[];
+}
+
+function choicesOf(schema: JsonObject): Choices | undefined {
   const found = Array.isArray(schema.enum)
-    ? schema.enum
+    ? { choices: schema.enum }
     : (constantOptions(schema.anyOf) ?? constantOptions(schema.oneOf));
-  if (!found || found.length === 0 || found.length > MAX_CHOICES) return undefined;
-  return found.every((option) => typeof option !== "object" || option === null) ? found : undefined;
+  if (!found || found.choices.length === 0 || found.choices.length > MAX_CHOICES) return undefined;
+  return found.choices.every((option) => typeof option !== "object" || option === null) ? found : undefined;
+}
+
+function widthOfChoices({ choices, choiceTitles }: Choices): FormPlan["width"] {
+  const labels = choiceTitles ?? choices.map(String);
+  return labels.every((label) => label.length <= SHORT_CHOICE) ? "short" : "half";
 }
 
 /** The type from the schema, or else from the values. */
@@ -237,9 +323,13 @@ function accepts(option: unknown, root: JsonObject, samples: unknown[]): boolean
 }
 
 /** Alternatives of one constant each are a choice. */
-function constantOptions(options: unknown): unknown[] | undefined {
+function constantOptions(options: unknown): Choices | undefined {
   if (!Array.isArray(options) || options.length === 0) return undefined;
-  return options.every((option) => isObject(option) && Object.hasOwn(option, "const"))
-    ? options.map((option: JsonObject) => option.const)
-    : undefined;
+  if (!options.every((option) => isObject(option) && Object.hasOwn(option, "const"))) return undefined;
+  const constants = options as JsonObject[];
+  const titles = constants.map(({ title }) => (typeof title === "string" ? title : ""));
+  return {
+    choices: constants.map((option) => option.const),
+    ...(titles.every(Boolean) ? { choiceTitles: titles } : {}),
+  };
 }

@@ -3,21 +3,40 @@ import { useEffect, useRef } from "react";
 export const FIRST_INPUT = ["input, textarea, select", "[role=tab]"];
 export const FIRST_PROBLEM = ["[aria-invalid=true]", "[data-problem]", "[role=alert]"];
 const RENDER_TIME = 50; // milliseconds until the element is rendered
+const MAX_TRIES = 40; // parts that are loaded on demand come later
 
 /** Focuses the first matching element each time `trigger` changes, unless the user is typing. */
 export function useFocusFirst(
   root: { current: HTMLElement | null },
   selectors: string[],
   trigger: unknown,
+  options?: FocusOptions,
 ): void {
+  const isQuiet = options?.preventScroll ?? false;
   useEffect(() => {
-    const timer = setTimeout(() => {
+    let tries = 0;
+    let timer: ReturnType<typeof setTimeout>;
+    let meanwhile: HTMLElement | null = null; // has the focus until the first choice is there
+    const focus = () => {
       if (root.current && isTypingIn(root.current)) return;
-      const found = selectors.map((each) => root.current?.querySelector<HTMLElement>(each));
-      found.find((each) => each)?.focus();
-    }, RENDER_TIME);
+      if (meanwhile && document.activeElement !== meanwhile) return;
+      const found = findFirst(root.current, selectors.slice(0, 1));
+      if (found) return found.focus({ preventScroll: isQuiet });
+      meanwhile ??= findFirst(root.current, selectors);
+      meanwhile?.focus({ preventScroll: isQuiet });
+      if (++tries < MAX_TRIES) timer = setTimeout(focus, RENDER_TIME);
+    };
+    timer = setTimeout(focus, RENDER_TIME);
     return () => clearTimeout(timer);
-  }, [root, selectors, trigger]);
+  }, [root, selectors, trigger, isQuiet]);
+}
+
+function findFirst(root: HTMLElement | null, selectors: string[]): HTMLElement | null {
+  for (const each of selectors) {
+    const found = root?.querySelector<HTMLElement>(each);
+    if (found) return found;
+  }
+  return null;
 }
 
 /** Otherwise typed text would land in another field. */

@@ -3,7 +3,7 @@ import { MantineProvider } from "@mantine/core";
 import { render } from "@testing-library/react";
 import { describe, expect, it } from "vitest";
 import type { ApprovalSnapshot } from "../api/approvals";
-import { AgentStatements, ToolPreview } from "./ApprovalCard";
+import { AgentStatements } from "./AgentStatements";
 import { titleFindings } from "./Findings";
 
 const shown = (card: Partial<ApprovalSnapshot["card"]>) =>
@@ -14,14 +14,14 @@ const shown = (card: Partial<ApprovalSnapshot["card"]>) =>
   ).container;
 
 describe("the agent's statements", () => {
-  it("have a heading that names the agent as their source and marks them as unverified", () => {
+  it("are folded, name the agent as their source and are marked as not verified", () => {
     const found = shown({ agent_description: "Look at the weather", agent_preview: "Sunny" });
-    const groups = [...found.querySelectorAll("[role=group]")];
-    expect(groups.map((group) => group.getAttribute("aria-label"))).toEqual([
-      "Agent's description (unverified)",
-      "Agent's preview (unverified)",
+    const statements = [...found.querySelectorAll("details")];
+    expect(statements.map((each) => [each.open, each.querySelector("summary")?.textContent])).toEqual([
+      [false, "Agent's descriptionnot verified · 19 characters"],
+      [false, "Agent's previewnot verified · 5 characters"],
     ]);
-    expect(groups.map((group) => group.querySelector("blockquote")?.textContent)).toEqual([
+    expect(statements.map((each) => each.querySelector("blockquote")?.textContent)).toEqual([
       "Look at the weather",
       "Sunny",
     ]);
@@ -31,23 +31,6 @@ describe("the agent's statements", () => {
     expect(
       shown({ agent_description: "", agent_preview: "", agent_says: "" }).querySelector("*:not(style)"),
     ).toBeNull();
-  });
-});
-
-describe("the preview", () => {
-  const note = "This preview is of the arguments before your change.";
-  const text = (isEditing: boolean) =>
-    render(
-      <MantineProvider>
-        <ToolPreview text="Deletes 3 sections" isEditing={isEditing} />
-      </MantineProvider>,
-    ).container.querySelector("[role=group]")?.textContent;
-
-  it("is marked as one of the original arguments while they are edited", () => {
-    expect([text(false), text(true)]).toEqual([
-      "PreviewDeletes 3 sections",
-      `Preview${note}Deletes 3 sections`,
-    ]);
   });
 });
 

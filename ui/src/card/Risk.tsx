@@ -1,0 +1,31 @@
+import type { ApprovalSnapshot } from "../api/approvals";
+import { RiskLabel, type RiskLevel } from "../components/RiskMark";
+import css from "./ApprovalCard.module.css";
+import { VisibleText } from "./VisibleText";
+
+/** Whether the agent asks a question: there is nothing to run. */
+export function isQuestion({ decisions }: Pick<ApprovalSnapshot, "decisions">): boolean {
+  return decisions.length === 1 && decisions[0] === "respond";
+}
+
+/** The mark of the card: a question has no risk. */
+function riskOf(approval: Pick<ApprovalSnapshot, "card" | "effect" | "decisions">): RiskLevel {
+  if (isQuestion(approval)) return "question";
+  const { risk } = approval.card;
+  if (risk === "high") return approval.effect === "destructive" ? "destructive" : "high";
+  return risk === "low" ? "low" : "medium";
+}
+
+/** Risk and tool, which stand wherever a call can be approved. */
+export function RiskAndTool({ approval }: { approval: ApprovalSnapshot }) {
+  return (
+    <>
+      <span data-risk={approval.card.risk}>
+        <RiskLabel risk={riskOf(approval)} />
+      </span>
+      <span className={css.tool} data-tool>
+        <VisibleText text={approval.card.tool} />
+      </span>
+    </>
+  );
+}

@@ -1,0 +1,127 @@
+import { useMemo, useState, type ReactNode } from "react";
+import {
+  foldDiff,
+  markChanges,
+  readDiff,
+  readSignedLines,
+  type DiffBlock,
+  type DiffLine,
+  type LinePart,
+} from "./diffLines";
+import css from "./TextDiff.module.css";
+import { VisibleText } from "./VisibleText";
+
+const MAX_LINES = 400; // shown at once, so that the page stays responsive
+
+interface TextProps {
+  text: string;
+  /** Whether signs at the beginnings of lines are enough. */
+  isPreview: boolean;
+  /** What is shown if it is none. */
+  otherwise: ReactNode;
+}
+
+/** A text that may be a diff. */
+export default function TextDiff({ text, isPreview, otherwise }: TextProps) {
+  const lines = useMemo(
+    () => readDiff(text) ?? (isPreview ? readSignedLines(text) : null),
+    [text, isPreview],
+  );
+  return lines ? <Lines lines={lines} /> : otherwise;
+}
+
+/** A diff in color and with signs; only lines that it calls unchanged are folded. */
+function Lines({ lines }: { lines: DiffLine[] }) {
+  const [limit, setLimit] = useState(MAX_LINES);
+  const [isUnfolded, setUnfolded] = useState<ReadonlySet<number>>(new Set());
+  const blocks = useMemo(() => foldDiff(lines), [lines]);
+  const parts = useMemo(() => markChanges(lines), [lines]);
+  const { shown, hiddenCount } = cutBlocks(blocks, isUnfolded, limit);
+  const count = (kind: DiffLine["kind"]) => lines.filter((line) => line.kind === kind).length;
+  return (
+    <div className={css.diff} data-diff>
+      <div className={css.about}>
+        <span className={css.plus}>+{count("added").toLocaleString("en")}</span>{" "}
+        <span className={css.minus}>−{count("removed").toLocaleString("en")}</span>{" "}
+        <span className={css.total}>{lines.length.toLocaleString("en")} lines</span>
+      </div>
+      {shown.map(({ block, at }) =>
+        block.isFolded && !isUnfolded.has(at) ? (
+          <button
+            key={at}
+            type="button"
+            className={css.fold}
+            onClick={() => setUnfolded(new Set([...isUnfolded, at]))}
+          >
+            <span className={css.unfold} aria-hidden>
+              ↕
+            </span>
+            Show {block.lines.length.toLocaleString("en")} unchanged lines
+          </button>
+        ) : (
+          <div key={at}>
+            {block.lines.map((line, place) => (
+              <Line key={place} line={line} parts={parts.get(line)} />
+            ))}
+          </div>
+        ),
+      )}
+      {hiddenCount > 0 && (
+        <button type="button" className={css.fold} onClick={() => setLimit(limit + MAX_LINES)}>
+          Show {Math.min(MAX_LINES, hiddenCount).toLocaleString("en")} of {hiddenCount.toLocaleString("en")}{" "}
+          more lines
+        </button>
+      )}
+    </div>
+  );
+}
+
+function Line({ line, parts }: { line: DiffLine; parts: LinePart[] | undefined }) {
+  const { kind, text } = line;
+  return (
+    <div className={css.line} data-kind={kind}>
+      <span className={css.number} data-old={line.old ?? ""} data-new={line.new ?? ""} aria-hidden />
+      <span className={css.sign}>{SIGNS[kind]}</span>
+      <span className={css.text} data-ends={line.ends || undefined}>
+        {parts ? (
+          parts.map((part, at) => (
+            <span key={at} className={part.changed ? css.changed : undefined}>
+              <VisibleText text={part.text} />
+            </span>
+          ))
+        ) : (
+          <VisibleText text={text} />
+        )}
+      </span>
+    </div>
+  );
+}
+
+const SIGNS: Record<DiffLine["kind"], string> = {
+  added: "+",
+  removed: "-",
+  same: " ",
+  file: "",
+  place: "",
+  text: "",
+};
+
+interface ShownBlock {
+  block: DiffBlock;
+  at: number;
+}
+
+/** Whole blocks up to a number of lines, the last one cut. */
+function cutBlocks(blocks: readonly DiffBlock[], isUnfolded: ReadonlySet<number>, limit: number) {
+  const shown: ShownBlock[] = [];
+  let [room, hiddenCount] = [limit, 0];
+  blocks.forEach((block, at) => {
+    const size = block.isFolded && !isUnfolded.has(at) ? 1 : block.lines.length;
+    const fitting = Math.max(0, Math.min(size, room));
+    room -= size;
+    if (size === 1 && fitting) shown.push({ block, at });
+    else if (fitting) shown.push({ block: { ...block, lines: block.lines.slice(0, fitting) }, at });
+    hiddenCount += size === 1 && !fitting ? block.lines.length : size - fitting;
+  });
+  return { shown, hiddenCount };
+}
