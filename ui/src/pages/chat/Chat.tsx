@@ -1,5 +1,5 @@
 import { Text, Title } from "@mantine/core";
-import { useMemo } from "react";
+import { lazy, Suspense, useMemo } from "react";
 import { Link, useLocation, useParams } from "wouter";
 import { mayDecide, useMe } from "../../api/currentUser";
 import { IconAgents, IconHistory } from "../../components/icons";
@@ -11,9 +11,11 @@ import { ModelNotice } from "./ModelNotice";
 import { NewConversation, useChatAgents } from "./NewConversation";
 import { ThreadPanel, ThreadSheet } from "./ThreadPanel";
 import { useThreadReader, type ThreadSnapshot } from "./threadReader";
-import { Transcript } from "./Transcript";
 import { buildTranscript, openCards } from "./transcriptItems";
 import { useSendMessage } from "./useSendMessage";
+
+/** A new chat does without it. */
+const Transcript = lazy(async () => ({ default: (await import("./Transcript")).Transcript }));
 
 /** The list of conversations, and the open or a new one. */
 export default function Chat() {
@@ -48,13 +50,15 @@ function Conversation({ thread }: { thread: string | undefined }) {
     <section className={css.conversation} aria-label="Chat">
       <Head thread={thread} snapshot={snapshot} />
       {reader && snapshot ? (
-        <Transcript
-          key={reader.id}
-          reader={reader}
-          snapshot={snapshot}
-          items={items}
-          onSend={readOnlyReason ? null : sender.send}
-        />
+        <Suspense fallback={<div />}>
+          <Transcript
+            key={reader.id}
+            reader={reader}
+            snapshot={snapshot}
+            items={items}
+            onSend={readOnlyReason ? null : sender.send}
+          />
+        </Suspense>
       ) : (
         <NewConversation agents={agents} onSend={sender.send} isSending={sender.isSending} />
       )}

@@ -31,7 +31,7 @@ export function CopyButton({
   };
   return (
     <button type="button" className={css.copy} onClick={copy} title={label}>
-      {outcome === "Copied" ? <IconCheck size={14} /> : <IconCopy size={14} />}
+      {outcome === "Copied" ? <IconCheck size={14} aria-hidden /> : <IconCopy size={14} aria-hidden />}
       <span role="status">{outcome}</span>
       {!outcome && <span className={css.hidden}>{label}</span>}
     </button>

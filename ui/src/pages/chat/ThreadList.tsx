@@ -11,7 +11,7 @@ import { live } from "../../live/live";
 import css from "./ThreadList.module.css";
 
 const STATUS_LABELS: Record<string, string> = {
-  waiting: "Needs a decision",
+  waiting: "Waiting",
   running: "Running",
   ready: "Running",
 };
