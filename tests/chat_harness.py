@@ -184,22 +184,25 @@ class ChatHarness:
         toggles = {name: dict(agent.tool_approvals) for name, agent in agents.items()}
         self.workspaces = Workspaces(store, self._build_services, toggles)
         self.agents = AgentDirectory(agents)
-        self.threads = Threads(store.threads, self.agents, store.clock)
+        self.drafts = self._make_drafts()
+        self.threads = Threads(store.threads, self.agents, store.clock, self.drafts)
         self.tool_registry = ToolRegistry(
             lambda workspace, _: ToolContext(workspace, store.tool_items(workspace)), [self.effects.tools]
         )
-        self.loop = self.make_loop("first")
+        self.loop = self.make_loop("first", self.drafts)
         self.services: WorkspaceServices
 
-    def make_loop(self, runner: str) -> ThreadLoop:
-        """A loop with another runner id, as of another process."""
-        drafts = Drafts(self.store.threads.write_draft, self.store.announce, self.store.clock)
+    def _make_drafts(self) -> Drafts:
+        return Drafts(self.store.threads.write_draft, self.store.announce, self.store.clock)
+
+    def make_loop(self, runner: str, drafts: Drafts | None = None) -> ThreadLoop:
+        """A loop with another runner id and drafts of its own, as of another process."""
         context = TurnContext(
             threads=self.store.threads,
             agents=self.agents,
             tool_registry=self.tool_registry,
             open_model=lambda name: self.models[name or "main"],
-            drafts=drafts,
+            drafts=drafts or self._make_drafts(),
             clock=self.store.clock,
             runner=runner,
         )

@@ -28,6 +28,7 @@ class ChatPage:
         self.log = page.get_by_role("log")
         self.replies = page.locator("[data-reply=whole]")
         self.said = page.locator("[data-said]")
+        self.requests = page.locator("[data-card] > [data-status]")  # a card while it is open, then a line
         self.cards = page.locator("article[data-status]")
         self.confirmation = page.locator("[data-confirmation=open]")
 
@@ -42,6 +43,9 @@ class ChatPage:
 
     def card(self, word: str) -> Locator:
         return self.cards.filter(has_text=word)
+
+    def request(self, word: str) -> Locator:
+        return self.requests.filter(has_text=word)
 
     @property
     def thread(self) -> str:

@@ -39,8 +39,8 @@ def test_a_newcomer_asks_for_an_issue_approves_it_and_finds_it_in_the_history(si
     chat.card("Fix the login page").get_by_role("button", name="Approve").click()
     expect(chat.replies.last).to_contain_text(re.compile("ran: id DEMO-"))
     expect(chat.calls("linear_create_issue")).to_have_attribute("data-state", "succeeded")
-    expect(chat.page.get_by_role("navigation", name="Conversations")).to_contain_text("Create an issue")
-    chat.page.get_by_role("link", name="History", exact=True).last.click()
+    expect(chat.page.get_by_role("navigation", name="Chats")).to_contain_text("Create an issue")
+    chat.page.get_by_role("link", name="All calls in this chat").click()
     expect(chat.page.get_by_role("link", name="Create issue 'Fix the login page'")).to_be_visible()
     expect(chat.page.get_by_label("Conversation")).to_have_value(re.compile("^thread-"))
 
@@ -54,7 +54,7 @@ def test_a_rejection_is_acknowledged_by_the_agent(site: Site, visit: Visit) -> N
     approval = site.admin.get(f"/api/approvals?status=pending&thread_id={chat.thread}").json()["items"][0]
     decision = {"kind": "reject", "args_sha256": approval["args_sha256"], "reason": "Not today."}
     site.admin.post(f"/api/approvals/{approval['id']}/decision", json=decision)  # elsewhere, and seen here
-    expect(chat.cards).to_have_attribute("data-status", "rejected")
+    expect(chat.requests).to_have_attribute("data-status", "rejected")
     expect(chat.calls("linear_create_issue")).to_have_attribute("data-state", "rejected")
     expect(chat.replies.last).to_contain_text("Not today.")
 
@@ -71,7 +71,9 @@ def test_one_tab_leads_to_the_newest_card_and_enter_approves_it(site: Site, visi
     chat.field.evaluate(TAB_THEN_ENTER_AT_ONCE)
     expect(card).to_be_focused()
     expect(card).to_have_attribute("data-status", "pending")
-    while card.get_attribute("data-status") == "pending":  # Enter counts once the card has had the focus for a moment
+    while (
+        chat.request("By keys").get_attribute("data-status") == "pending"
+    ):  # Enter counts once the card has had the focus for a moment
         chat.page.keyboard.press("Enter")
     expect(chat.replies.last).to_contain_text("By keys")
     expect(chat.calls("linear_create_issue")).to_have_attribute("data-state", "succeeded")
@@ -93,7 +95,7 @@ def test_keys_edit_the_card_and_tab_goes_on_to_stop(site: Site, visit: Visit) ->
     expect(stop).to_be_focused()
     chat.field.fill("a message")
     chat.field.press("Tab")
-    expect(chat.page.get_by_role("button", name="Send")).to_be_focused()
+    expect(chat.page.get_by_role("button", name="Ask", exact=True)).to_be_focused()
     chat.field.fill("")
     chat.field.press("Tab")  # the field was used again
     expect(card).to_be_focused()
@@ -105,15 +107,16 @@ def test_keys_edit_the_card_and_tab_goes_on_to_stop(site: Site, visit: Visit) ->
 def test_an_undone_rejection_opens_its_card_again_in_its_place(site: Site, visit: Visit) -> None:
     chat = open_chat_page(site, visit)
     chat.say('delete the post "hello-world"')
-    card = chat.cards.first
+    card = chat.requests.first
     expect(card).to_have_attribute("data-status", "pending")
     card.get_by_role("button", name="Reject").click()
     card.get_by_role("button", name="Reject").last.click()
     expect(card).to_have_attribute("data-status", "rejected")
+    expect(chat.cards).to_have_count(0)  # it is a line
     expect(chat.page.get_by_text("The agent is told about the rejection once it cannot be undone.")).to_be_visible()
     card.get_by_role("button", name="Undo").click()
     expect(card).to_have_attribute("data-status", "pending")
-    expect(chat.page.get_by_text("1 approval needs a decision.")).to_be_visible()
+    expect(chat.page.get_by_text("1 request needs a decision.")).to_be_visible()
     expect(chat.cards).to_have_count(1)
     chat.page.get_by_role("button", name="Stop").click()
 
@@ -140,6 +143,7 @@ def test_several_calls_of_one_turn_are_decided_in_any_order(site: Site, visit: V
     chat.card("Second of two").get_by_role("button", name="Approve").click()
     expect(chat.calls("linear_create_issue").nth(1)).to_have_attribute("data-state", "succeeded")
     expect(chat.calls("linear_create_issue").nth(0)).to_have_attribute("data-state", "waits")
+    expect(chat.page.locator("[data-shifting]")).to_have_count(0)  # until then a click may be meant for the other card
     chat.card("First of two").get_by_role("button", name="Approve").click()
     expect(chat.calls("linear_create_issue").nth(0)).to_have_attribute("data-state", "succeeded")
     chat.wait_idle(2)
@@ -190,7 +194,7 @@ def test_a_question_of_the_agent_is_answered_and_the_agent_goes_on(site: Site, v
     expect(chat.cards).to_have_attribute("data-status", "pending")
     chat.cards.get_by_role("radio", name="green").check()
     chat.cards.get_by_role("button", name="Send").click()
-    expect(chat.cards).to_have_attribute("data-status", "responded")
+    expect(chat.requests).to_have_attribute("data-status", "responded")
     expect(chat.replies.last).to_contain_text("green")
 
 
@@ -223,16 +227,16 @@ def test_what_waits_is_stopped_replaced_or_runs_out_of_time(site: Site, visit: V
     chat.say('create an issue titled "Stopped"')
     expect(chat.card("Stopped")).to_have_attribute("data-status", "pending")
     chat.page.get_by_role("button", name="Stop").click()
-    expect(chat.card("Stopped")).to_have_attribute("data-status", "cancelled")
+    expect(chat.request("Stopped")).to_have_attribute("data-status", "cancelled")
     expect(chat.log).to_contain_text("Stopped.")
     chat.say('create an issue titled "Replaced"')
     expect(chat.card("Replaced")).to_have_attribute("data-status", "pending")
-    expect(chat.page.get_by_text("Sending this cancels the pending approval.")).to_have_count(0)
+    chat.page.get_by_text("New instruction").click()
+    expect(chat.page.get_by_text("Withdraws 1 open request.")).to_be_visible()
     chat.field.fill('create an objective "Too late"')
-    expect(chat.page.get_by_text("Sending this cancels the pending approval.")).to_be_visible()
     chat.field.press("Enter")
-    expect(chat.card("Replaced")).to_have_attribute("data-status", "cancelled")
-    expect(chat.card("Too late")).to_have_attribute("data-status", "expired")
+    expect(chat.request("Replaced")).to_have_attribute("data-status", "cancelled")
+    expect(chat.request("Too late")).to_have_attribute("data-status", "expired")
     expect(chat.calls("okr_create_objective")).to_have_attribute("data-state", "expired")
     expect(chat.replies.last).to_contain_text("timed out")
 
@@ -249,7 +253,7 @@ def test_what_is_typed_is_kept_and_sent_by_enter_alone(site: Site, visit: Visit)
     chat.page.reload()
     expect(chat.field).to_have_value("one\ntwo")
     expect(chat.said).to_have_count(1)
-    chat.page.get_by_role("link", name="New conversation").click()
+    chat.page.get_by_role("link", name="New chat").click()
     expect(chat.field).to_have_value("")
     chat.page.go_back()
     expect(chat.field).to_have_value("one\ntwo")
@@ -259,21 +263,21 @@ def test_what_is_typed_is_kept_and_sent_by_enter_alone(site: Site, visit: Visit)
 def test_a_conversation_is_found_by_its_words_also_on_a_phone(site: Site, visit: Visit) -> None:
     chat = open_chat_page(site, visit)
     for words in ("list objectives", "list images"):
-        chat.page.get_by_role("link", name="New conversation").click()
+        chat.page.get_by_role("link", name="New chat").click()
         chat.say(words)
         chat.wait_idle(2)
-    here = chat.page.get_by_role("navigation", name="Conversations")
+    here = chat.page.get_by_role("navigation", name="Chats")
     expect(here.get_by_role("link").nth(1)).to_contain_text("list images")  # the newest first
-    here.get_by_label("Search conversations").fill("OBJECT")
+    here.get_by_label("Search chats").fill("OBJECT")
     expect(here.get_by_role("link", name="list images")).to_have_count(0)
     here.get_by_role("link", name="list objectives").click()
     expect(chat.said).to_contain_text("list objectives")
-    here.get_by_label("Search conversations").fill("no such words")
-    expect(here).to_contain_text("No conversation title matches")
+    here.get_by_label("Search chats").fill("no such words")
+    expect(here).to_contain_text("No chat has these words in its title")
 
     phone = open_chat_page(site, visit, viewport={"width": 390, "height": 844}, has_touch=True)
-    expect(phone.page.get_by_label("Search conversations")).to_be_hidden()
-    phone.page.get_by_role("button", name="Conversations").click()
+    expect(phone.page.get_by_label("Search chats")).to_be_hidden()
+    phone.page.get_by_role("button", name="Chats").click()
     phone.page.get_by_role("dialog").get_by_role("link", name="list images").click()
     expect(phone.page.get_by_role("dialog")).to_have_count(0)
     expect(phone.said).to_contain_text("list images")
@@ -322,7 +326,7 @@ def test_an_admin_reads_the_conversation_of_somebody_else_and_cannot_speak_in_it
         thread = answer.headers["x-thread-id"]
         answer.read()
     page = visit(site.admin, f"/chat/{thread}")
-    expect(page.get_by_text("This conversation belongs to bob")).to_be_visible()
+    expect(page.get_by_text("This chat belongs to bob")).to_be_visible()
     expect(page.get_by_role("log")).to_contain_text("list posts")
     expect(page.get_by_role("textbox", name="Message")).to_have_count(0)
     eve = visit(site.person("eve"), f"/chat/{thread}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import signal
 import sqlite3
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from playwright.sync_api import Locator, Route, expect
 from interlock.core.chat.transcript import ModelReply, Prompt
 from tests.browser.chat_page import POLICY, ChatPage, open_chat_page
 from tests.browser.site import READY, Site, Visit, run_site
+from tests.browser.test_axe import assert_no_barrier
 from tests.fakes.model_server import Fault, ModelServer
 from tests.interlock_server import run_server
 from tests.journeys.chat_client import last_user_text, run_models_in_thread
@@ -34,6 +36,23 @@ HOSTILE = """\
 [bank](https://bank.example@evil.example/login) [p\u0430ypal](https://p\u0430ypal.example/) <https://plain.example/x>
 
 - one `code`
+"""
+
+RICH = """\
+## Orders
+
+| Order | Amount |
+|---|---:|
+| 10482 | 42.00 EUR |
+| 10486 | 118.50 EUR |
+
+- [x] looked up
+- [ ] paid back
+
+```python
+refund('10482')
+refund('10486')
+```
 """
 
 
@@ -87,16 +106,34 @@ def test_words_of_a_model_make_no_button_image_form_or_hidden_address(
     expect(reply).to_contain_text("[image: a picture (https://evil.example/pixel.png)]")
     expect(reply).to_contain_text("click (javascript:alert(1))")
     expect(reply).to_contain_text("mine (/api/me)")
-    links = reply.locator("a")
-    addresses = [link.get_attribute("href") or "" for link in links.all()]
-    assert [address.partition("//")[2].rpartition("@")[2].partition("/")[0] for address in addresses] == [
-        "evil.example",
-        "xn--pypal-4ve.example",
-        "plain.example",
-    ]
-    assert {link.get_attribute("rel") for link in links.all()} == {"noreferrer noopener"}
-    expect(reply).to_contain_text("bank (evil.example)")
-    expect(reply).to_contain_text("(xn--pypal-4ve.example)")
+    expect(reply.locator("a, [href]")).to_have_count(0)
+    expect(reply).to_contain_text("bank (https://bank.example@evil.example/login)")
+    hosts = reply.locator("[data-address] b").all_inner_texts()
+    assert hosts == ["", "", "", "evil.example", "xn--pypal-4ve.example", "plain.example"]
+
+
+# R3
+def test_an_answer_has_tables_headings_tasks_and_code_to_copy(site: Site, words: ModelServer, visit: Visit) -> None:
+    words.reply = lambda _: ModelReply(RICH)
+    chat = open_chat_page(site, visit, NEW)
+    chat.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    chat.say("say it")
+    reply = chat.replies.last
+    expect(reply.get_by_role("columnheader")).to_have_text(["Order", "Amount"])
+    expect(reply.get_by_role("cell")).to_have_text(["10482", "42.00 EUR", "10486", "118.50 EUR"])
+    expect(reply.get_by_role("cell").nth(1)).to_have_css("text-align", "end")
+    expect(reply.locator("[data-level]")).to_have_text(["Orders"])
+    expect(reply.locator("[data-task]")).to_have_text(["looked up", "paid back"])
+    expect(reply.get_by_role("img", name=re.compile("^(Done|Open):$"))).to_have_count(2)
+    expect(reply.locator("input")).to_have_count(0)
+    reply.get_by_role("button", name="Copy code").click()
+    expect(reply.get_by_role("button").get_by_text("Copied")).to_be_visible()
+    assert chat.page.evaluate("navigator.clipboard.readText()") == "refund('10482')\nrefund('10486')"
+    reply.hover()
+    chat.page.get_by_role("button", name="Copy answer").click()
+    expect(chat.page.get_by_text("Copied")).to_have_count(2)
+    assert chat.page.evaluate("navigator.clipboard.readText()") == RICH.strip()
+    assert_no_barrier(chat.page)
 
 
 # R3
@@ -129,15 +166,22 @@ def test_a_failure_says_why_and_can_be_tried_again(site: Site, words: ModelServe
 
 
 # R3
-def test_words_come_as_they_are_said_and_a_stop_cuts_them_off(site: Site, words: ModelServer, visit: Visit) -> None:
+def test_words_come_as_they_are_said_and_a_stop_keeps_what_was_said(
+    site: Site, words: ModelServer, visit: Visit
+) -> None:
     words.reply, words.pause = lambda _: ModelReply(LONG), 0.05
     chat = open_chat_page(site, visit, NEW)
     chat.say("talk")
     expect(chat.page.locator("[data-reply=saying]")).to_contain_text("word3")
     chat.page.get_by_role("button", name="Stop").click()
     expect(chat.log).to_contain_text("Stopped.")
-    expect(chat.page.locator("[data-reply]")).to_have_count(0)
-    expect(chat.page.get_by_role("button", name="Send")).to_be_visible()
+    for _ in range(2):
+        expect(chat.replies).to_have_count(1)
+        expect(chat.replies).to_contain_text("word0 word1 word2 word3")
+        expect(chat.page.get_by_role("button", name="Send")).to_be_visible()
+        assert LONG.startswith(whole_text(chat))
+        chat.page.reload()
+        expect(chat.log).to_contain_text("Stopped.")
 
 
 # R3

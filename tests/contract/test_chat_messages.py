@@ -14,6 +14,7 @@ from interlock.core.chat.transcript import PromptUserMessage as Heard
 from interlock.core.decision import Acknowledgement, Approve
 from interlock.core.errors import InvalidDecision, ModelFailed, NotFound
 from interlock.storage.tables.idempotency import IdempotencyKey as Answers
+from interlock.storage.tables.threads import Draft
 from tests.chat_harness import ANN, BEN, ROOT, TIMEOUT, ChatHarness, ScriptedModel, open_chat, tool_calls, tool_request
 from tests.databases import Database
 from tests.support import BOB, Clock
@@ -182,7 +183,8 @@ async def test_stopping_breaks_off_what_only_reads(database: Database, clock: Cl
         assert ((await chat.last_end(thread))["status"], chat.effects.calls) == ("stopped", [])
 
 
-async def test_stopping_ends_what_the_model_is_saying(database: Database, clock: Clock) -> None:
+# R3
+async def test_stopping_ends_what_the_model_is_saying_and_keeps_what_it_said(database: Database, clock: Clock) -> None:
     hanging = HangingModel()
     async with open_chat(database, clock, agents={"main": AgentSettings(model="hanging")}, hanging=hanging) as chat:
         thread = await chat.threads.say(chat.services, ANN, "Tell me a story", agent="main")
@@ -193,8 +195,41 @@ async def test_stopping_ends_what_the_model_is_saying(database: Database, clock:
             await chat.loop.wait_idle()
         await chat.run_until_idle()
         assert hanging.cancelled
-        assert (await chat.last_end(thread))["status"] == "stopped"
-        assert await chat.entries(thread, "replied") == []
+        [kept] = await chat.entries(thread, "replied")
+        assert (kept.body["text"], kept.body["stopped"]) == ("Well, ", True)
+        [end] = await chat.entries(thread, "ended")
+        assert (end.body["status"], end.body["message"]) == ("stopped", kept.number)
+        await chat.threads.say(chat.services, ANN, "Go on", thread.id)
+        hanging.go.set()
+        await chat.run_until_idle()
+        assert hanging.prompts[-1].messages == (Heard("Tell me a story"), ModelReply("Well, "), Heard("Go on"))
+
+
+# R3
+async def test_stopping_keeps_what_the_model_said_in_another_process(database: Database, clock: Clock) -> None:
+    hanging = HangingModel()
+    async with open_chat(database, clock, agents={"main": AgentSettings(model="hanging")}, hanging=hanging) as chat:
+        thread = await chat.threads.say(chat.services, ANN, "Tell me a story", agent="main")
+        elsewhere = chat.make_loop("elsewhere")
+        await elsewhere.sweep()
+        await hanging.speaking.wait()
+        await chat.store.threads.write_draft("default", thread.id, Draft(1, "Well"))  # a little behind
+        await chat.threads.stop(chat.services, ANN, thread.id)
+        async with asyncio.timeout(TIMEOUT):
+            await elsewhere.wait_idle()
+        await chat.run_until_idle()
+        assert [reply.body["text"] for reply in await chat.entries(thread, "replied")] == ["Well"]
+
+
+# R3
+async def test_stopping_keeps_no_text_that_was_written_after_its_turn(database: Database, clock: Clock) -> None:
+    async with open_chat(database, clock, SEND) as chat:
+        thread = await chat.say("Send it")
+        await chat.store.threads.write_draft("default", thread.id, Draft(1, "I se"))  # of a process that was late
+        await chat.threads.stop(chat.services, ANN, thread.id)
+        await chat.run_until_idle()
+        assert len(await chat.entries(thread, "replied")) == 1
+        assert await chat.pending_approvals(thread) == []
 
 
 # R3, R55

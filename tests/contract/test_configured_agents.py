@@ -144,7 +144,7 @@ def make_harness(services: AppServices) -> MakeHarness:
             raise AssertionError(event) from error
 
         loop = ThreadLoop(turn, workspaces.services, store.watch, is_dead, failed)
-        return AgentHarness(services, loop, workspaces, Threads(store.threads, known, store.clock), prompts)
+        return AgentHarness(services, loop, workspaces, Threads(store.threads, known, store.clock, drafts), prompts)
 
     return make
 

@@ -205,7 +205,7 @@ def build_chat(store: SqlStore, outside: ExternalLog, lease: int) -> Chat:
     )
     workspaces = Workspaces(store, partial(build_gate_and_inbox, store), {})
     loop = ThreadLoop(services, workspaces.services, store.watch, is_dead, _ignore_error)
-    return Chat(store, Threads(store.threads, agents, store.clock), loop, workspaces)
+    return Chat(store, Threads(store.threads, agents, store.clock, drafts), loop, workspaces)
 
 
 def person(workspace: str) -> Principal:

@@ -138,7 +138,9 @@ async def test_a_stopped_turn_says_so(app: RequestMiddleware, state: ServerState
         doors = await state.workspaces.services("default")
         await state.assistant.threads.stop(doors, who, stream.thread_id)
         await stream.read_all()
-    assert read_parts(stream)[-2] == {"type": "finish", "finishReason": "interrupted"}
+    parts = read_parts(stream)
+    assert parts[-2] == {"type": "finish", "finishReason": "interrupted"}
+    assert {"type": "reset-step"} not in parts  # what was said stays
 
 
 @pytest.mark.postgres_smoke

@@ -17,6 +17,7 @@ from interlock.core.chat.thread import (
     Thread,
     ThreadOrigin,
     ThreadTransition,
+    UnfinishedReply,
     ledger_events,
     open_thread,
 )
@@ -232,6 +233,30 @@ def test_stop_takes_a_running_thread_from_its_holder() -> None:
     assert move.entries == (NewThreadEntry("stopped", "ann", {}),)
     with pytest.raises(LeaseLost):
         threads.append(move.thread, FENCE, (), LATER)
+
+
+def test_stop_keeps_what_the_model_has_said_as_its_reply() -> None:
+    said = UnfinishedReply("Once upon a", 1, RUNNING.entry_count)
+    kept, stopped = threads.stop(RUNNING, "ann", LATER, said).entries
+    body = {"text": "Once upon a", "wishes": [], "tools": [], "seen": 1, "stopped": True}
+    assert kept == NewThreadEntry("replied", "agent:assistant", body)
+    assert stopped == NewThreadEntry("stopped", "ann", {})
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        UnfinishedReply("Of an earlier reply", 1, RUNNING.entry_count - 1),
+        UnfinishedReply(" ", 1, RUNNING.entry_count),
+    ],
+)
+def test_stop_keeps_no_text_that_may_be_outdated_and_no_empty_one(said: UnfinishedReply) -> None:
+    assert threads.stop(RUNNING, "ann", LATER, said).entries == (NewThreadEntry("stopped", "ann", {}),)
+
+
+def test_stop_cuts_a_text_that_is_too_long_to_keep() -> None:
+    said = UnfinishedReply("x" * (MAX_TEXT + 1), 1, RUNNING.entry_count)
+    assert len(str(threads.stop(RUNNING, "ann", LATER, said).entries[0].body["text"])) == MAX_TEXT
 
 
 def test_stopping_one_that_rests_changes_nothing() -> None:

@@ -140,7 +140,7 @@ def build_assistant(
         runner=make_runner_id(),
     )
     loop = ThreadLoop(context, workspaces.services, store.watch, is_dead, log.write_exception)
-    threads = Threads(store.threads, agents, store.clock)
+    threads = Threads(store.threads, agents, store.clock, drafts)
     folders, workspace_names = _folders(settings, store, log), (DEFAULT_WORKSPACE, *settings.workspaces)
     return Assistant(
         agents=agents,

@@ -10,7 +10,7 @@ from interlock.chat.thread_lease import LeasedThread
 from interlock.config.agents import AGENT_TOOL_PREFIX
 from interlock.core.call import Args
 from interlock.core.chat import thread as threads
-from interlock.core.chat.thread import NewThreadEntry, Thread, ThreadOrigin
+from interlock.core.chat.thread import NewThreadEntry, Thread, ThreadOrigin, UnfinishedReply
 from interlock.core.chat.transcript import PendingCall, last_reply_text, read_turn_state
 from interlock.core.errors import NotFound, ToolFailed
 from interlock.core.outcome import Waiting
@@ -95,15 +95,17 @@ class Subagents:
         )
         return None
 
-    async def stop(self, workspace: str, thread_id: str, person: str) -> list[Thread]:
-        """Stop a thread after all threads below it; return those that were stopped."""
+    async def stop(
+        self, workspace: str, thread_id: str, person: str, said: UnfinishedReply | None = None
+    ) -> list[Thread]:
+        """Stop a thread after all threads below it; return those that were stopped. It keeps what it had `said`."""
         stopped: list[Thread] = []
         for child in await self._store.children(workspace, thread_id):
             stopped += await self.stop(workspace, child.id, person)
         with suppress(NotFound):
             stopped.append(
                 await self._store.step(
-                    workspace, thread_id, lambda thread, moment: threads.stop(thread, person, moment)
+                    workspace, thread_id, lambda thread, moment: threads.stop(thread, person, moment, said)
                 )
             )
         return stopped

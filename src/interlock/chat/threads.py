@@ -12,15 +12,16 @@ from typing import NamedTuple
 from interlock.app.gate import uuid7
 from interlock.chat.agents import ASSISTANT, MISSING_AGENT, AgentDirectory, ChatServices
 from interlock.chat.calls import WITHDRAWAL_REASONS
+from interlock.chat.stream import Drafts
 from interlock.chat.subagents import Subagents
 from interlock.core.chat import thread as threads
-from interlock.core.chat.thread import Thread, ThreadEntry, ThreadTransition
+from interlock.core.chat.thread import Thread, ThreadEntry, ThreadTransition, UnfinishedReply
 from interlock.core.errors import Conflict, Expired, NotFound
 from interlock.core.identity import ADMIN, Principal
 from interlock.core.ledger.event import Moment
 from interlock.core.ports import ApprovalQuery, Clock
 from interlock.storage.tables.idempotency import IdempotencyKey, IdempotencyRecord
-from interlock.storage.tables.threads import MAX_ENTRY_NUMBER, THREAD_NOT_FOUND, SqlThreads
+from interlock.storage.tables.threads import DRAFT_ENDING_KINDS, MAX_ENTRY_NUMBER, THREAD_NOT_FOUND, SqlThreads
 
 MAX_OPEN_CARDS = 500  # cards of one thread that are withdrawn at once
 FIRST_CURSOR = (2**62, "")
@@ -69,10 +70,11 @@ class PreparedMessage(NamedTuple):
 
 
 class Threads:
-    def __init__(self, store: SqlThreads, agents: AgentDirectory, clock: Clock) -> None:
+    def __init__(self, store: SqlThreads, agents: AgentDirectory, clock: Clock, drafts: Drafts) -> None:
         self._store = store
         self._agents = agents
         self._clock = clock
+        self._drafts = drafts
         self._subagents = Subagents(store, lambda _: False)
 
     async def say(
@@ -104,12 +106,24 @@ class Threads:
         return record
 
     async def stop(self, services: ChatServices, principal: Principal, thread_id: str) -> Thread:
-        """End the turn and withdraw all its open cards, those of sub-agents included."""
+        """End the turn and withdraw all its open cards, those of sub-agents included. What was said is kept."""
         await self._require_readable(principal, thread_id)
         cards = await self._open_cards(services, principal, thread_id)
-        await self._subagents.stop(principal.workspace, thread_id, principal.name)
+        said = await self._unfinished_reply(principal.workspace, thread_id)
+        await self._subagents.stop(principal.workspace, thread_id, principal.name, said)
         await self._withdraw(services, principal, cards, "stopped")
         return await self._store.get(principal.workspace, thread_id)
+
+    async def _unfinished_reply(self, workspace: str, thread_id: str) -> UnfinishedReply | None:
+        """Return what the model has said so far, from this process or, a little late, from the one where it speaks."""
+        entry_count = (await self._store.get(workspace, thread_id)).entry_count
+        draft = self._drafts.get(workspace, thread_id) or await self._store.draft(workspace, thread_id)
+        if draft is None:
+            return None
+        later = await self._store.entries(workspace, thread_id, draft.entry_number)
+        if any(entry.kind in DRAFT_ENDING_KINDS for entry in later):
+            return None  # of an earlier reply, written late
+        return UnfinishedReply(draft.text, draft.entry_number, entry_count)
 
     async def retry(self, principal: Principal, thread_id: str) -> Thread:
         """Ask the model again after an error."""

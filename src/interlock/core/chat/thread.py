@@ -94,6 +94,17 @@ class ThreadTransition(NamedTuple):
     content: Mapping[str, object] | None = None
 
 
+class UnfinishedReply(NamedTuple):
+    """What a model has said of its reply so far: a part of its text, and the entry up to which it knew everything.
+
+    `entry_count` is that of the thread when this was read: with a newer entry it may be no part of a reply any more.
+    """
+
+    text: str
+    seen: int
+    entry_count: int
+
+
 class ThreadOrigin(NamedTuple):
     """The origin of a thread: its workspace, agent and person, and the call and thread that began it."""
 
@@ -168,12 +179,23 @@ def _via_field(via: str) -> dict[str, object]:
     return {"via": via} if via else {}
 
 
-def stop(thread: Thread, person: str, moment: Moment) -> ThreadTransition:
-    """End the turn, and the lease of its runner. A call that has started cannot be stopped, and is waited for."""
+def stop(thread: Thread, person: str, moment: Moment, said: UnfinishedReply | None = None) -> ThreadTransition:
+    """End the turn, and the lease of its runner. A call that has started cannot be stopped, and is waited for.
+
+    What the model had `said` is kept as its reply: people have read it, and may refer to it.
+    """
     if thread.status == "idle":
         return ThreadTransition(thread)
     stopped = replace(_wake(thread, moment), status="ready", due_at=moment.now, runner="", fence=thread.fence + 1)
-    return ThreadTransition(replace(stopped, confirmation=None), (NewThreadEntry("stopped", person, {}),))
+    entries = (*_unfinished_entries(thread, said), NewThreadEntry("stopped", person, {}))
+    return ThreadTransition(replace(stopped, confirmation=None), entries)
+
+
+def _unfinished_entries(thread: Thread, said: UnfinishedReply | None) -> tuple[NewThreadEntry, ...]:
+    if said is None or said.entry_count != thread.entry_count or not said.text.strip():
+        return ()
+    body: dict[str, object] = {"text": said.text[:MAX_TEXT], "wishes": [], "tools": [], "seen": said.seen}
+    return (NewThreadEntry("replied", f"agent:{thread.agent}", {**body, "stopped": True}),)
 
 
 def retry(thread: Thread, person: str, moment: Moment) -> ThreadTransition:

@@ -29,9 +29,9 @@ export function Announcer({ items, status }: { items: TranscriptItem[]; status: 
 function announcementFor(item: TranscriptItem): string {
   switch (item.kind) {
     case "reply":
-      return `Agent: ${item.text}`;
+      return item.isAside ? "" : `Agent: ${item.text}`;
     case "card":
-      return "An approval needs a decision.";
+      return "A request needs a decision.";
     case "confirmation":
       return `Question: ${item.message}`;
     case "end":

@@ -1,43 +1,57 @@
 import { useState } from "react";
 import { stringifyJson } from "../../api/json";
+import {
+  IconAnswered,
+  IconCheck,
+  IconClock,
+  IconClose,
+  IconUnfold,
+  IconWarning,
+} from "../../components/icons";
 import css from "./CallLine.module.css";
+import { summarizeResult } from "./cardLine";
 import type { ChatCall, ResultEntry } from "./threadEntries";
 
 const MAX_LENGTH = 4_000; // characters of arguments or a result
 
-const STATUS_LABELS: Record<string, [label: string, color: string]> = {
-  succeeded: ["done", "green"],
-  allowed: ["done", "green"],
-  answered: ["answered", "green"],
-  responded: ["answered, not run", "gray"],
-  confirming: ["needs confirmation", "gray"],
-  rejected: ["rejected", "red"],
-  denied: ["denied", "red"],
-  expired: ["timed out", "red"],
-  cancelled: ["cancelled", "gray"],
-  failed: ["failed", "red"],
-  invalid: ["not run: invalid arguments", "red"],
-  unknown: ["outcome unknown", "red"],
+type Tone = "good" | "bad" | "unknown" | "over" | "working";
+
+const STATUS_LABELS: Record<string, [label: string, tone: Tone]> = {
+  succeeded: ["Done", "good"],
+  allowed: ["Done", "good"],
+  answered: ["Answered", "over"],
+  responded: ["Answered, not run", "over"],
+  confirming: ["Needs confirmation", "over"],
+  rejected: ["Rejected", "bad"],
+  denied: ["Denied", "bad"],
+  expired: ["Expired", "over"],
+  cancelled: ["Withdrawn", "over"],
+  failed: ["Failed", "bad"],
+  invalid: ["Not run: invalid arguments", "bad"],
+  unknown: ["Outcome unknown", "unknown"],
 };
 
-/** One tool call: its name and status; arguments and result are folded. */
+/** One tool call in a line: its name and what came of it; arguments and result are folded. */
 export function CallLine({ call, result }: { call: ChatCall; result?: ResultEntry }) {
   const [isOpen, setOpen] = useState(false);
-  const [label, color] = result
-    ? (STATUS_LABELS[result.status] ?? [result.status || "done", "gray"])
-    : ["pending", "gray"];
+  const [label, tone] = readStatus(result);
+  const found = tone === "good" ? summarizeResult(result?.result) : "";
   return (
     <details
       className={css.call}
       data-call={call.name}
       data-state={result?.status ?? "waits"}
+      data-tone={tone}
       onToggle={(event) => setOpen(event.currentTarget.open)}
     >
       <summary className={css.head}>
+        <CallIcon tone={tone} isAnswer={label.startsWith("Answered")} />
         <span className={css.name}>{call.name}</span>
-        <span className={css.state} data-color={color}>
+        <span>
           {label}
+          {found && ` · ${found}`}
         </span>
+        <IconUnfold className={css.chevron} size={14} />
       </summary>
       {isOpen && (
         <div className={css.about}>
@@ -46,6 +60,23 @@ export function CallLine({ call, result }: { call: ChatCall; result?: ResultEntr
         </div>
       )}
     </details>
+  );
+}
+
+function readStatus(result: ResultEntry | undefined): [label: string, tone: Tone] {
+  if (!result) return ["Running", "working"];
+  return STATUS_LABELS[result.status] ?? [result.status || "Done", "over"];
+}
+
+function CallIcon({ tone, isAnswer }: { tone: Tone; isAnswer: boolean }) {
+  if (tone === "working") return <span className={css.spinner} />;
+  if (isAnswer) return <IconAnswered className={css.icon} size={16} />;
+  if (tone === "good") return <IconCheck className={css.icon} size={16} />;
+  if (tone === "bad") return <IconClose className={css.icon} size={16} />;
+  return tone === "unknown" ? (
+    <IconWarning className={css.icon} size={16} />
+  ) : (
+    <IconClock className={css.icon} size={16} />
   );
 }
 

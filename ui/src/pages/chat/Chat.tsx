@@ -1,17 +1,21 @@
-import { Anchor, Text, Title } from "@mantine/core";
-import { useMemo } from "react";
+import { Text, Title } from "@mantine/core";
+import { lazy, Suspense, useMemo } from "react";
 import { Link, useLocation, useParams } from "wouter";
 import { mayDecide, useMe } from "../../api/currentUser";
+import { IconAgents, IconHistory } from "../../components/icons";
 import { EmptyState, ErrorMessage } from "../../components/States";
 import { Announcer } from "./Announcer";
 import css from "./Chat.module.css";
 import { Composer } from "./Composer";
+import { ModelNotice } from "./ModelNotice";
 import { NewConversation, useChatAgents } from "./NewConversation";
 import { ThreadPanel, ThreadSheet } from "./ThreadPanel";
 import { useThreadReader, type ThreadSnapshot } from "./threadReader";
-import { Transcript } from "./Transcript";
 import { buildTranscript, openCards } from "./transcriptItems";
 import { useSendMessage } from "./useSendMessage";
+
+/** A new chat does without it. */
+const Transcript = lazy(async () => ({ default: (await import("./Transcript")).Transcript }));
 
 /** The list of conversations, and the open or a new one. */
 export default function Chat() {
@@ -41,17 +45,20 @@ function Conversation({ thread }: { thread: string | undefined }) {
   const entries = snapshot?.state.entries;
   const items = useMemo(() => (entries ? buildTranscript(entries) : []), [entries]);
   const readOnlyReason = useReadOnlyReason(snapshot);
+  const agent = snapshot?.thread?.agent ?? agents.chosen;
   return (
-    <section className={css.conversation} aria-label="Conversation">
+    <section className={css.conversation} aria-label="Chat">
       <Head thread={thread} snapshot={snapshot} />
       {reader && snapshot ? (
-        <Transcript
-          key={reader.id}
-          reader={reader}
-          snapshot={snapshot}
-          items={items}
-          onSend={readOnlyReason ? null : sender.send}
-        />
+        <Suspense fallback={<div />}>
+          <Transcript
+            key={reader.id}
+            reader={reader}
+            snapshot={snapshot}
+            items={items}
+            onSend={readOnlyReason ? null : sender.send}
+          />
+        </Suspense>
       ) : (
         <NewConversation agents={agents} onSend={sender.send} isSending={sender.isSending} />
       )}
@@ -60,12 +67,16 @@ function Conversation({ thread }: { thread: string | undefined }) {
           {readOnlyReason ? (
             <Text size="sm">{readOnlyReason}</Text>
           ) : (
-            <Composer
-              thread={thread ?? ""}
-              sender={sender}
-              openApprovals={openCards(items)}
-              workingReader={(snapshot?.state.status ?? "idle") !== "idle" ? reader : null}
-            />
+            <>
+              <ModelNotice agents={agents} agent={agent} />
+              <Composer
+                thread={thread ?? ""}
+                sender={sender}
+                openApprovals={openCards(items)}
+                workingReader={(snapshot?.state.status ?? "idle") !== "idle" ? reader : null}
+                agent={agent}
+              />
+            </>
           )}
         </div>
       </footer>
@@ -80,16 +91,22 @@ function Head({ thread, snapshot }: { thread: string | undefined; snapshot: Thre
     <div className={css.head}>
       <ThreadSheet current={thread} />
       <Title order={1} size="h4" className={css.title} title={details?.title}>
-        {thread ? details?.title || "Conversation" : "New conversation"}
+        {thread ? details?.title || "Chat" : "New chat"}
       </Title>
       {details && (
         <>
-          <Text size="sm" visibleFrom="sm">
-            with {details.agent}
-          </Text>
-          <Anchor component={Link} href={`/history?thread_id=${encodeURIComponent(details.id)}`} size="sm">
-            History
-          </Anchor>
+          <span className={css.agent} title="Agent">
+            <IconAgents size={14} />
+            {details.agent}
+          </span>
+          <Link
+            href={`/history?thread_id=${encodeURIComponent(details.id)}`}
+            className={css.history}
+            aria-label="All calls in this chat"
+          >
+            <IconHistory size={16} />
+            <span>All calls in this chat</span>
+          </Link>
         </>
       )}
       {snapshot?.refused && snapshot.refused.status >= 400 && !details && (
@@ -105,8 +122,8 @@ function useReadOnlyReason(snapshot: ThreadSnapshot | null): string {
   const thread = snapshot?.thread;
   if (!thread || !me.data) return "";
   if (thread.user !== me.data.name)
-    return `This conversation belongs to ${thread.user}. You can read it and stop it.`;
+    return `This chat belongs to ${thread.user}. You can read it and stop it.`;
   return thread.agent_missing
-    ? `The agent ${thread.agent} does not exist any more. You can read this conversation, but not continue it.`
+    ? `The agent ${thread.agent} does not exist any more. You can read this chat, but not continue it.`
     : "";
 }

@@ -1,39 +1,54 @@
 import { Button } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
-import { useId, useRef, useState, type KeyboardEvent } from "react";
+import { useId, useRef, type FormEvent, type KeyboardEvent } from "react";
+import { useApprovalAction } from "../../api/approvals";
 import { callApi } from "../../api/client";
 import { SETTLE_MS } from "../../card/clock";
 import css from "./Composer.module.css";
 import type { ThreadReader } from "./threadReader";
+import type { OpenRequest } from "./transcriptItems";
+import { useMessageDraft } from "./useMessageDraft";
+import { useRecipient, type Recipient } from "./useRecipient";
 import type { MessageSender } from "./useSendMessage";
 
 const MAX_LENGTH = 100_000;
+const MAX_QUESTION = 2_000;
 
-/** The message input. Unsent text survives a reload and a failed request. */
+/**
+ * The message input. Unsent text survives a reload and a failed request. While a request is open, what is written is a
+ * question about it: a message would withdraw it.
+ */
 export function Composer({
   thread,
   sender,
   openApprovals,
   workingReader,
+  agent = "the agent",
 }: {
   thread: string;
   sender: MessageSender;
-  /** The pending approvals of the thread, which a message would cancel; the newest is the last. */
-  openApprovals: string[];
+  /** The open requests of the thread; the newest is the last. */
+  openApprovals: OpenRequest[];
   /** The thread's reader while the agent is working. */
   workingReader: ThreadReader | null;
+  agent?: string;
 }) {
   const [draft, setDraft] = useMessageDraft(thread);
+  const recipient = useRecipient(openApprovals);
+  const question = useAskAgent(recipient.approval);
   const field = useRef<HTMLTextAreaElement>(null);
   const note = useId();
-  const tabToCard = useTabToCard(openApprovals.at(-1) ?? "");
+  const tabToCard = useTabToCard(openApprovals.at(-1)?.approval ?? "");
   const isEmpty = !draft.text.trim();
+  const isSending = sender.isSending || question.isSending;
+  const refused = recipient.approval ? question.refused : sender.refused;
   const send = () => {
-    if (isEmpty || sender.isSending) return;
-    const idempotencyKey = draft.idempotencyKey || crypto.randomUUID();
-    setDraft({ text: draft.text, idempotencyKey });
-    sender.send(draft.text, idempotencyKey, () => {
-      setDraft({ text: "", idempotencyKey: "" });
+    if (isEmpty || isSending) return;
+    const to = recipient.approval;
+    const idempotencyKey = (draft.to === to && draft.idempotencyKey) || crypto.randomUUID();
+    setDraft({ text: draft.text, idempotencyKey, to });
+    (to ? question : sender).send(draft.text, idempotencyKey, () => {
+      setDraft({ text: "", idempotencyKey: "", to: "" });
       field.current?.focus();
     });
   };
@@ -45,37 +60,43 @@ export function Composer({
     if (!event.repeat) send();
   };
   return (
-    <>
+    <form
+      className={css.form}
+      onSubmit={(event: FormEvent) => {
+        event.preventDefault();
+        send();
+      }}
+    >
+      {openApprovals.length > 0 && <RecipientChoice recipient={recipient} requests={openApprovals} />}
       <div className={css.note} id={note} role="status">
-        {sender.refused ? (
+        {refused ? (
           <span>
-            <strong>Not sent.</strong> {sender.refused.message}
+            <strong>Not sent.</strong> {refused.message}
           </span>
         ) : (
-          openApprovals.length > 0 && !isEmpty && <span>{withdrawNotice(openApprovals.length)}</span>
+          question.isSent &&
+          recipient.approval &&
+          isEmpty &&
+          "Question sent. The answer appears in the request."
         )}
       </div>
-      <form
-        className={css.form}
-        onSubmit={(event) => {
-          event.preventDefault();
-          send();
-        }}
-      >
+      <div className={css.input}>
         <textarea
           ref={field}
           className={css.text}
+          data-message
           aria-label="Message"
           aria-describedby={note}
-          placeholder="Write a message"
+          placeholder={placeholderOf(recipient, agent)}
           rows={1}
-          maxLength={MAX_LENGTH}
+          maxLength={recipient.approval ? MAX_QUESTION : MAX_LENGTH}
           value={draft.text}
-          readOnly={sender.isSending}
+          readOnly={isSending}
           onChange={(event) => {
-            setDraft({ text: event.currentTarget.value, idempotencyKey: "" });
+            setDraft({ text: event.currentTarget.value, idempotencyKey: "", to: "" });
             tabToCard.reset();
             if (sender.refused) sender.clearError();
+            question.clear();
           }}
           onKeyDown={handleKey}
           onPointerDown={tabToCard.reset}
@@ -84,13 +105,97 @@ export function Composer({
         {workingReader && isEmpty ? (
           <StopButton reader={workingReader} />
         ) : (
-          <Button type="submit" mih={44} disabled={isEmpty} loading={sender.isSending}>
-            {sender.refused && !isEmpty ? "Try again" : "Send"}
+          <Button type="submit" mih={40} disabled={isEmpty} loading={isSending}>
+            {refused && !isEmpty ? "Try again" : recipient.approval ? "Ask" : "Send"}
           </Button>
         )}
-      </form>
-    </>
+      </div>
+    </form>
   );
+}
+
+function placeholderOf({ kind, tool }: Recipient, agent: string): string {
+  if (kind === "message") return "Write a message";
+  return kind === "question" ? `Ask ${agent} about ${tool}…` : "Write a new instruction";
+}
+
+/** Whether to ask about an open request or to withdraw all of them, before anything is sent. */
+function RecipientChoice({ recipient, requests }: { recipient: Recipient; requests: OpenRequest[] }) {
+  const name = useId();
+  const isOne = requests.length === 1;
+  return (
+    <div className={css.recipient}>
+      <div className={css.choice} role="radiogroup" aria-label="What to send">
+        <label>
+          <input
+            type="radio"
+            name={name}
+            checked={recipient.kind === "question"}
+            onChange={() => recipient.choose("question")}
+          />
+          <span>{isOne ? "Ask about this request" : "Ask about a request"}</span>
+        </label>
+        <label>
+          <input
+            type="radio"
+            name={name}
+            checked={recipient.kind === "instruction"}
+            onChange={() => recipient.choose("instruction")}
+          />
+          <span>New instruction</span>
+        </label>
+      </div>
+      {recipient.kind === "question" && !isOne && (
+        <select
+          className={css.select}
+          aria-label="Request"
+          value={recipient.approval}
+          onChange={(event) => recipient.chooseRequest(event.currentTarget.value)}
+        >
+          {requests.map(({ approval, tool }, number) => (
+            <option key={approval} value={approval}>
+              {number + 1} of {requests.length}: {tool}
+            </option>
+          ))}
+        </select>
+      )}
+      <span
+        className={css.effect}
+        role="status"
+        data-withdraws={recipient.kind === "instruction" || undefined}
+      >
+        {recipient.kind === "question"
+          ? `The request${isOne ? " stays" : "s stay"} open.`
+          : `Withdraws ${requests.length} open ${isOne ? "request" : "requests"}.`}
+      </span>
+    </div>
+  );
+}
+
+/** Asks the agent about an open request, which decides nothing. */
+function useAskAgent(approval: string) {
+  const ask = useApprovalAction(approval);
+  return {
+    send: (question: string, idempotencyKey: string, onSent: () => void) =>
+      ask.mutate(
+        { action: "ask", body: { question: question.trim() }, idempotencyKey },
+        {
+          onSuccess: () => {
+            onSent();
+            setTimeout(() => scrollToQuestion(approval), 0); // once it is shown
+          },
+        },
+      ),
+    isSending: ask.isPending,
+    isSent: ask.isSuccess,
+    refused: ask.error,
+    clear: () => !ask.isIdle && !ask.isPending && ask.reset(),
+  };
+}
+
+function scrollToQuestion(approval: string): void {
+  const questions = document.querySelectorAll(`[data-approval="${CSS.escape(approval)}"] [data-question]`);
+  questions[questions.length - 1]?.scrollIntoView({ block: "nearest" });
 }
 
 /**
@@ -122,12 +227,6 @@ function focusCard(card: HTMLElement): void {
   card.scrollIntoView({ block: "nearest" });
 }
 
-function withdrawNotice(count: number): string {
-  return count === 1
-    ? "Sending this cancels the pending approval."
-    : `Sending this cancels ${count} pending approvals.`;
-}
-
 /** Does not undo calls that have already started. */
 function StopButton({ reader }: { reader: ThreadReader }) {
   const stop = useMutation({
@@ -138,7 +237,7 @@ function StopButton({ reader }: { reader: ThreadReader }) {
   return (
     <Button
       variant="default"
-      mih={44}
+      mih={40}
       loading={stop.isPending}
       onClick={() => stop.mutate()}
       title={stop.error?.message}
@@ -147,44 +246,3 @@ function StopButton({ reader }: { reader: ThreadReader }) {
     </Button>
   );
 }
-
-function useMessageDraft(thread: string) {
-  const [stored, setStored] = useState(() => ({ thread, draft: readDraft(thread) }));
-  if (stored.thread !== thread) setStored({ thread, draft: readDraft(thread) }); // rerenders before anything is displayed
-  const change = (now: typeof stored.draft) => {
-    storeDraft(thread, now);
-    setStored({ thread, draft: now });
-  };
-  return [stored.draft, change] as const;
-}
-
-/** The unsent message of each thread, stored in this tab. */
-interface MessageDraft {
-  text: string;
-  /** The idempotency key of the failed attempt; empty if there was none or the text has changed. */
-  idempotencyKey: string;
-}
-
-const EMPTY: MessageDraft = { text: "", idempotencyKey: "" };
-
-function readDraft(thread: string): MessageDraft {
-  try {
-    return {
-      ...EMPTY,
-      ...(JSON.parse(sessionStorage.getItem(storageKey(thread)) ?? "{}") as Partial<MessageDraft>),
-    };
-  } catch {
-    return EMPTY;
-  }
-}
-
-function storeDraft(thread: string, draft: MessageDraft): void {
-  try {
-    if (draft.text) sessionStorage.setItem(storageKey(thread), JSON.stringify(draft));
-    else sessionStorage.removeItem(storageKey(thread));
-  } catch {
-    // without storage the draft lives as long as the page
-  }
-}
-
-const storageKey = (thread: string) => `interlock-draft-${thread || "new"}`;

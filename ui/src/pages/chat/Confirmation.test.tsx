@@ -26,7 +26,8 @@ function show(state: typeof EMPTY_THREAD, person = "You"): string | null {
       <Confirmation question={question!} person={person} onSend={() => undefined} />
     </MantineProvider>,
   );
-  return screen.getByRole("group", { name: "Confirmation" }).lastElementChild!.textContent;
+  const group = screen.getByRole("group", { name: "Confirmation" });
+  return (group.querySelector("summary b") ?? group.lastElementChild!).textContent;
 }
 
 afterEach(cleanup);

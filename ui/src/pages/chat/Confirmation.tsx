@@ -1,18 +1,23 @@
-import { Button, Code, Text } from "@mantine/core";
+import { Button, Text } from "@mantine/core";
 import { useState } from "react";
 import { stringifyJson } from "../../api/json";
+import { IconApproved, IconClock, IconRejected, IconUnfold } from "../../components/icons";
+import lineCss from "./CallLine.module.css";
 import css from "./Confirmation.module.css";
 import type { TranscriptItem } from "./transcriptItems";
 
+type Question = TranscriptItem & { kind: "confirmation" };
+
 /**
  * A confirmation with Interlock's own text, not the model's. The buttons send the answers that one could also type.
+ * Once it is over, it is a line.
  */
 export function Confirmation({
   question,
   person,
   onSend,
 }: {
-  question: TranscriptItem & { kind: "confirmation" };
+  question: Question;
   /** The person who was asked; "You" for the reader. */
   person: string;
   onSend: ((text: string) => void) | null;
@@ -22,19 +27,17 @@ export function Confirmation({
     setAnswered(true);
     onSend?.(text);
   };
-  const isOpen = question.state === "open" && onSend !== null;
+  if (question.state === "over") return <ClosedConfirmation question={question} person={person} />;
   return (
-    <div role="group" className={css.box} aria-label="Confirmation" data-confirmation={question.state}>
-      <Text size="sm">
-        <Code>{question.tool}</Code> needs your confirmation
-      </Text>
-      <p className={css.what}>{question.message}</p>
-      {question.would !== null && question.would !== undefined && (
-        <pre className={css.would} tabIndex={0} aria-label="What would happen">
-          {typeof question.would === "string" ? question.would : stringifyJson(question.would, 2)}
-        </pre>
-      )}
-      {isOpen ? (
+    <div
+      role="group"
+      className={css.box}
+      aria-label="Confirmation"
+      data-confirmation={question.state}
+      data-open
+    >
+      <Details question={question} />
+      {question.state === "open" && onSend && (
         <div className={css.buttons}>
           <Button mih={44} disabled={isAnswered} onClick={() => answer("yes")}>
             Yes, do it
@@ -43,11 +46,46 @@ export function Confirmation({
             No
           </Button>
         </div>
-      ) : (
-        <Text size="sm">
-          {question.answer ? `${person} answered ${question.answer}.` : "This question is closed."}
-        </Text>
       )}
     </div>
+  );
+}
+
+function Details({ question: { tool, message, would } }: { question: Question }) {
+  return (
+    <>
+      <Text size="sm">
+        <span className={lineCss.name}>{tool}</span> needs your confirmation
+      </Text>
+      <p className={css.what}>{message}</p>
+      {would !== null && would !== undefined && (
+        <pre className={css.would} tabIndex={0} aria-label="What would happen">
+          {typeof would === "string" ? would : stringifyJson(would, 2)}
+        </pre>
+      )}
+    </>
+  );
+}
+
+function ClosedConfirmation({ question, person }: { question: Question; person: string }) {
+  const { answer, message } = question;
+  const Icon = answer === "yes" ? IconApproved : answer === "no" ? IconRejected : IconClock;
+  return (
+    <details
+      aria-label="Confirmation"
+      className={lineCss.request}
+      data-confirmation="over"
+      data-tone={answer === "yes" ? "good" : answer === "no" ? "bad" : "over"}
+    >
+      <summary className={lineCss.line}>
+        <Icon className={lineCss.icon} size={16} />
+        <b>{answer ? `${person} answered ${answer}.` : "This question is closed."}</b>
+        <span className={lineCss.sentence}>{message}</span>
+        <IconUnfold className={lineCss.chevron} size={16} />
+      </summary>
+      <div className={css.box}>
+        <Details question={question} />
+      </div>
+    </details>
   );
 }

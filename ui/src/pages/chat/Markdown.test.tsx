@@ -1,7 +1,7 @@
-import { render } from "@testing-library/react";
-import { expect, it } from "vitest";
+import { render, waitFor } from "@testing-library/react";
+import { expect, it, vi } from "vitest";
 import { parseBlocks } from "./blocks";
-import { Markdown, parseWebLink } from "./Markdown";
+import { Markdown, showAddress } from "./Markdown";
 
 const SIZE = 20_000; // as much as is shown at once
 
@@ -22,6 +22,13 @@ const HARD: Record<string, string> = {
   tags: "<a ",
   ampersands: "&amp",
   tabs: "\t",
+  "column lines": "|",
+  "lines of columns": "|a\n",
+  "titles of a table again and again": "a|b\n-|-\n",
+  "dashes of a table": "|-\n|-\n",
+  "escaped column lines": "\\|",
+  tasks: "- [x] ",
+  headings: "# ",
   "deeper lists": "",
 };
 
@@ -34,7 +41,7 @@ it.each(Object.entries(HARD))("parses worst-case input: %s", (name, piece) => {
 
 it.each([
   ["one\ntwo\n\nthree", "<p>one\ntwo</p><p>three</p>"],
-  ["## Title\nwords", "<p><strong>Title</strong></p><p>words</p>"],
+  ["## Title\nwords", '<p data-level="2"><strong>Title</strong></p><p>words</p>'],
   ["a **b _c_** d", "<p>a <strong>b <em>c</em></strong> d</p>"],
   ["**a *b**", "<p><strong>a *b</strong></p>"],
   ["2 * 3 * 4, snake_case_name, **", "<p>2 * 3 * 4, snake_case_name, **</p>"],
@@ -47,8 +54,6 @@ it.each([
   ["3. x\n4. y", '<ol start="3"><li><p>x</p></li><li><p>y</p></li></ol>'],
   ["in\n2024. It", "<p>in\n2024. It</p>"],
   ["> q\n> - r\n\nx", "<blockquote><p>q</p><ul><li><p>r</p></li></ul></blockquote><p>x</p>"],
-  ["```js\na < b\n```\nx", "<pre><code>a &lt; b</code></pre><p>x</p>"],
-  ["```\nstill being said", "<pre><code>still being said</code></pre>"],
   ["---\n* * *", "<hr><hr>"],
 ])("reads %j", (text, html) => {
   const { container } = render(<Markdown text={text} />);
@@ -90,9 +95,82 @@ it("loses no text for any input", () => {
   }
 });
 
-it("links only to web addresses, and shows the host", () => {
-  expect(parseWebLink("https://good.example@evil.example/x")?.host).toBe("evil.example");
-  expect(parseWebLink("https://p\u0430ypal.example/")?.host).toBe("xn--pypal-4ve.example");
+it.each([
+  ["- [x] done\n- [ ] open\n- [x]not", ["done", "open", null], ["done", "open", "[x]not"]],
+  ["1. [X] one", ["done"], ["one"]],
+])("reads the task list %j", (text, states, words) => {
+  const { container } = render(<Markdown text={text} />);
+  const items = [...container.querySelectorAll("li")];
+  expect(items.map((item) => item.getAttribute("data-task"))).toEqual(states);
+  expect(items.map((item) => item.textContent)).toEqual(words);
+  expect(container.querySelector("input")).toBeNull();
+});
+
+it("reads a table, with its alignment, escaped lines and cells too many", () => {
+  const { container } = render(
+    <Markdown
+      text={"Orders:\n| No | Who | Sum |\n|---|:-:|--:|\n| 1 | `a\\|b` | 2 |\n3 | **c** | 4 | 5\n\nend"}
+    />,
+  );
+  const rows = [...container.querySelectorAll("tr")].map((row) =>
+    [...row.cells].map((cell) => cell.textContent),
+  );
+  expect(rows).toEqual([
+    ["No", "Who", "Sum"],
+    ["1", "a|b", "2"],
+    ["3", "c", "4", "5"],
+  ]);
+  expect([...container.querySelectorAll("th")].map((cell) => cell.getAttribute("data-align"))).toEqual([
+    null,
+    "center",
+    "right",
+  ]);
+  expect([...container.querySelectorAll("p")].map((each) => each.textContent)).toEqual(["Orders:", "end"]);
+});
+
+it.each(["a | b", "a | b\n--", "| a |\n|---|---|", "|---|---|", "a|b\n---"])(
+  "reads no table in %j",
+  (text) => {
+    const { container } = render(<Markdown text={text} />);
+    expect(container.querySelector("table")).toBeNull();
+  },
+);
+
+it.each([
+  ["```js\na < b\n```\nx", "js", "a < b"],
+  ["```\nstill being said", "", "still being said"],
+])("reads the code in %j, with a button of ours to copy it", (text, language, code) => {
+  const { container } = render(<Markdown text={text} />);
+  expect(container.querySelector("pre")?.textContent).toBe(code);
+  expect(container.querySelector("pre")?.previousElementSibling?.firstElementChild?.textContent).toBe(
+    language,
+  );
+  expect([...container.querySelectorAll("button")].map((button) => button.title)).toEqual(["Copy code"]);
+});
+
+it("copies the code as it is, and selects it where there is no clipboard", async () => {
+  const { container } = render(<Markdown text={"```sh\nrm -r 'a b'\n```"} />);
+  const button = container.querySelector("button")!;
+  vi.stubGlobal("navigator", {});
+  button.click();
+  await waitFor(() => expect(button.textContent).toContain("Press Ctrl+C"));
+  expect(getSelection()?.toString()).toBe("rm -r 'a b'");
+  const writeText = vi.fn(() => Promise.resolve());
+  vi.stubGlobal("navigator", { clipboard: { writeText } });
+  button.click();
+  await waitFor(() => expect(button.textContent).toContain("Copied"));
+  expect(writeText).toHaveBeenCalledWith("rm -r 'a b'");
+  vi.unstubAllGlobals();
+});
+
+it("makes no link, and shows the host that an address leads to", () => {
+  expect(showAddress("https://good.example@evil.example/x@y")).toEqual({
+    before: "https://good.example@",
+    host: "evil.example",
+    after: "/x@y",
+  });
+  expect(showAddress("https://p\u0430ypal.example/").host).toBe("xn--pypal-4ve.example");
+  expect(showAddress("http://a.example:81").host).toBe("a.example:81");
   for (const address of [
     "javascript:alert(1)",
     "//evil.example",
@@ -100,9 +178,13 @@ it("links only to web addresses, and shows the host", () => {
     "data:text/html,x",
     "https://",
     "",
-    undefined,
   ])
-    expect(parseWebLink(address)).toBeNull();
+    expect(showAddress(address)).toEqual({ before: address, host: "", after: "" });
+  const { container } = render(
+    <Markdown text={"[a *b*](https://c.example/d) <https://e.example/f> [g](/api/me)"} />,
+  );
+  expect(container.textContent).toBe("a b (https://c.example/d) https://e.example/f g (/api/me)");
+  expect(container.querySelector("a, [href]")).toBeNull();
 });
 
 it("renders no HTML, image, or heading", () => {

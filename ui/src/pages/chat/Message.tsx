@@ -1,5 +1,7 @@
 import { Button } from "@mantine/core";
 import { useEffect, useRef, useState, type RefObject } from "react";
+import { IconQuote, IconUnfold } from "../../components/icons";
+import { CopyButton } from "./CopyButton";
 import { Markdown } from "./Markdown";
 import css from "./Message.module.css";
 
@@ -21,12 +23,35 @@ export function ModelMessage({ text, isComplete }: { text: string; isComplete: b
   const [container, isNear] = useNearScreen<HTMLDivElement>();
   const isRich = isNear && (isComplete || text.length < MAX_STREAMED);
   return (
-    <div className={css.reply} ref={container} data-reply={isComplete ? "whole" : "saying"} dir="auto">
-      <span className={css.who}>Agent: </span>
-      <LongText text={text}>
-        {(shown) => (isRich ? <Markdown text={shown} /> : <div className={css.plain}>{shown}</div>)}
-      </LongText>
+    <div className={css.answer}>
+      <div className={css.reply} ref={container} data-reply={isComplete ? "whole" : "saying"} dir="auto">
+        <span className={css.who}>Agent: </span>
+        <LongText text={text}>
+          {(shown) => (isRich ? <Markdown text={shown} /> : <div className={css.plain}>{shown}</div>)}
+        </LongText>
+      </div>
+      {isComplete && isNear && (
+        <div className={css.tools}>
+          <CopyButton text={text} source={container} label="Copy answer" />
+        </div>
+      )}
     </div>
+  );
+}
+
+/** What the agent says beside a question of ours: folded, and marked as its own words. */
+export function AgentAside({ text }: { text: string }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details className={css.aside} onToggle={(event) => setOpen(event.currentTarget.open)} data-aside>
+      <summary>
+        <IconUnfold className={css.chevron} size={16} />
+        <IconQuote size={16} />
+        <b>Agent&rsquo;s explanation</b>
+        <span>not verified · {text.length.toLocaleString("en")} characters</span>
+      </summary>
+      {isOpen && <ModelMessage text={text} isComplete />}
+    </details>
   );
 }
 

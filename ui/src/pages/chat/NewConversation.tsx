@@ -95,7 +95,7 @@ export function useChatAgents() {
   };
 }
 
-type ChatAgents = ReturnType<typeof useChatAgents>;
+export type ChatAgents = ReturnType<typeof useChatAgents>;
 
 /** The writer exists only in the demo. */
 function isDemoAgent(agent: ChatAgent): boolean {

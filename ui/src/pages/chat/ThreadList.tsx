@@ -4,15 +4,16 @@ import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { Link } from "wouter";
 import { callApi, type Schemas } from "../../api/client";
+import { IconPlus, IconSearch } from "../../components/icons";
 import { ErrorMessage } from "../../components/States";
 import { TimeAgo } from "../../components/TimeAgo";
 import { live } from "../../live/live";
 import css from "./ThreadList.module.css";
 
 const STATUS_LABELS: Record<string, string> = {
-  timer: "waiting for you",
-  running: "working",
-  ready: "working",
+  waiting: "Waiting",
+  running: "Running",
+  ready: "Running",
 };
 
 /** Conversations, newest first; more are loaded while scrolling. */
@@ -23,14 +24,14 @@ export function ThreadList({ current }: { current: string | undefined }) {
   return (
     <>
       <div className={css.search}>
-        <Button component={Link} href="/chat" variant="light" mih={44}>
-          New conversation
+        <Button component={Link} href="/chat" variant="default" leftSection={<IconPlus size={16} />}>
+          New chat
         </Button>
         <TextInput
           type="search"
-          size="md"
-          aria-label="Search conversations"
-          placeholder="Search"
+          aria-label="Search chats"
+          placeholder="Search chats"
+          leftSection={<IconSearch size={16} />}
           value={query}
           onChange={(event) => setQuery(event.currentTarget.value)}
         />
@@ -54,8 +55,11 @@ function Row({ thread, isCurrent }: { thread: ThreadInfo; isCurrent: boolean }) 
     <Link href={`/chat/${thread.id}`} className={css.thread} aria-current={isCurrent ? "page" : undefined}>
       <span className={css.name}>{thread.title || "Erased"}</span>
       <span className={css.about}>
-        <TimeAgo at={thread.updated_at} />
-        {STATUS_LABELS[thread.status] && <span>· {STATUS_LABELS[thread.status]}</span>}
+        {STATUS_LABELS[thread.status] ? (
+          <span data-status={thread.status}>{STATUS_LABELS[thread.status]}</span>
+        ) : (
+          <TimeAgo at={thread.updated_at} />
+        )}
       </span>
     </Link>
   );
@@ -77,7 +81,7 @@ function ListEnd({ threads, search }: { threads: ReturnType<typeof useThreads>; 
       {(threads.isPending || isFetchingNextPage) && <Loader size="sm" m="sm" />}
       {!threads.isPending && !hasNextPage && threads.items.length === 0 && (
         <Text size="sm" p="xs">
-          {search ? "No conversation title matches." : "You have no conversations yet."}
+          {search ? "No chat has these words in its title." : "No chats yet."}
         </Text>
       )}
     </div>

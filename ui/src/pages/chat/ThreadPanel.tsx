@@ -7,7 +7,7 @@ import { ThreadList } from "./ThreadList";
 /** A side panel on wide screens. */
 export function ThreadPanel({ current }: { current: string | undefined }) {
   return (
-    <nav className={css.panel} aria-label="Conversations">
+    <nav className={css.panel} aria-label="Chats">
       <ThreadList current={current} />
     </nav>
   );
@@ -32,18 +32,18 @@ export function ThreadSheet({ current }: { current: string | undefined }) {
   return (
     <>
       <Button className={css.opener} variant="default" mih={44} onClick={() => show(true)}>
-        Conversations
+        Chats
       </Button>
       {/* eslint-disable-next-line jsx-a11y/click-events-have-key-events, jsx-a11y/no-noninteractive-element-interactions -- a dialog closes with Esc by itself */}
       <dialog
         ref={dialog}
         className={css.sheet}
-        aria-label="Conversations"
+        aria-label="Chats"
         onClose={() => isOpen && show(false)}
         onClick={closeOutside}
       >
         {isOpen && (
-          <nav className={css.panel} aria-label="Conversations" style={{ height: "100%" }}>
+          <nav className={css.panel} aria-label="Chats" style={{ height: "100%" }}>
             <CloseButton size={44} m={4} ml="auto" aria-label="Close" onClick={() => show(false)} />
             <ThreadList current={current} />
           </nav>

@@ -1,20 +1,20 @@
-import { Alert, Button, Loader, Text } from "@mantine/core";
+import { Alert, Button, Text } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
-import { lazy, memo, Suspense, useCallback, useRef } from "react";
+import { memo, useCallback, useRef } from "react";
 import { callApi } from "../../api/client";
 import { useMe } from "../../api/currentUser";
 import { ErrorMessage } from "../../components/States";
 import { CallLine } from "./CallLine";
 import { Confirmation } from "./Confirmation";
 import { PhraseButtons } from "./PhraseButtons";
-import { ModelMessage, useNearScreen, UserMessage } from "./Message";
+import { AgentAside, ModelMessage, UserMessage } from "./Message";
+import { RequestItem } from "./RequestItem";
 import type { ThreadReader, ThreadSnapshot } from "./threadReader";
-import type { AskedEntry, DecidedEntry, EndedEntry } from "./threadEntries";
+import type { EndedEntry } from "./threadEntries";
 import css from "./Transcript.module.css";
-import { hasUndoableRejection, openCards, type TranscriptItem } from "./transcriptItems";
+import { hasUndoableRejection, isAskingToConfirm, openCards, type TranscriptItem } from "./transcriptItems";
 import { useScrollPosition } from "./useScrollPosition";
-
-const ApprovalCard = lazy(async () => ({ default: (await import("../../card/ApprovalCard")).ApprovalCard }));
+import { useShiftGuard } from "./useShiftGuard";
 
 interface Props {
   reader: ThreadReader;
@@ -24,20 +24,26 @@ interface Props {
   onSend: ((text: string) => void) | null;
 }
 
-/** Messages and calls, newest last. It follows the end, and keeps the scroll position elsewhere. */
+/** Messages and calls, newest last. It follows the end up to the first open request, and keeps the position elsewhere. */
 export function Transcript({ reader, snapshot, items, onSend }: Props) {
   const { state } = snapshot;
   const column = useRef<HTMLDivElement>(null);
-  const { scroller, onScroll, hasNewItems, toEnd } = useScrollPosition(column, items, snapshot.sentHere);
+  const { scroller, onScroll, hasNewItems, follow } = useScrollPosition(column, items, snapshot.sentHere);
   const me = useMe().data?.name;
   const owner = snapshot.thread?.user ?? "";
-  const open = openCards(items).length;
+  const guard = useShiftGuard();
   const onChanged = useCallback(() => {
     reader.wake();
-    if (open <= 1) toEnd(); // the result appears below
-  }, [reader, open, toEnd]);
+    follow(); // to the next open request, or to the result below
+  }, [reader, follow]);
   return (
-    <div className={css.frame}>
+    <div
+      className={css.frame}
+      data-shifting={guard.isShifting || undefined}
+      onPointerDownCapture={guard.hold}
+      onClickCapture={guard.hold}
+      onKeyDownCapture={guard.hold}
+    >
       <div className={css.scroller} data-scroller ref={scroller} onScroll={onScroll}>
         <div
           className={css.column}
@@ -49,32 +55,40 @@ export function Transcript({ reader, snapshot, items, onSend }: Props) {
         >
           {snapshot.hasEarlier && <EarlierButton reader={reader} />}
           {items.map((item) => (
-            <div key={item.key} className={item.kind === "card" ? `${css.item} ${css.card}` : css.item}>
+            <div key={item.key} className={isTall(item) ? `${css.item} ${css.card}` : css.item}>
               <Item
                 item={item}
                 reader={reader}
                 person={owner === me ? "You" : owner}
                 onSend={onSend}
                 onChanged={onChanged}
+                onShrunk={guard.start}
                 isIdle={state.status === "idle"}
               />
             </div>
           ))}
-          {state.draft && <ModelMessage text={state.draft.text} isComplete={false} />}
+          {state.draft && !isAskingToConfirm(items) && (
+            <ModelMessage text={state.draft.text} isComplete={false} />
+          )}
           <WorkingIndicator snapshot={snapshot} items={items} />
           {snapshot.refused && snapshot.thread && snapshot.refused.status >= 400 && (
             <ErrorMessage error={snapshot.refused} onRetry={() => reader.wake()} />
           )}
         </div>
       </div>
+      <div className={css.early} role="status">
+        {guard.isEarly && "One moment"}
+      </div>
       {hasNewItems && (
-        <Button className={css.newer} size="sm" mih={44} onClick={toEnd}>
+        <Button className={css.newer} size="sm" mih={44} onClick={follow}>
           New messages
         </Button>
       )}
     </div>
   );
 }
+
+const isTall = (item: TranscriptItem) => item.kind === "card" && !item.decided;
 
 interface ItemProps {
   item: TranscriptItem;
@@ -83,19 +97,20 @@ interface ItemProps {
   person: string;
   onSend: Props["onSend"];
   onChanged: () => void;
+  onShrunk: () => void;
   isIdle: boolean;
 }
 
-const Item = memo(function Item({ item, reader, person, onSend, onChanged, isIdle }: ItemProps) {
+const Item = memo(function Item({ item, reader, person, onSend, onChanged, onShrunk, isIdle }: ItemProps) {
   switch (item.kind) {
     case "said":
       return <UserMessage text={item.text} />;
     case "reply":
-      return <ModelMessage text={item.text} isComplete />;
+      return item.isAside ? <AgentAside text={item.text} /> : <ModelMessage text={item.text} isComplete />;
     case "call":
       return <CallLine call={item.call} result={item.result} />;
     case "card":
-      return <CardItem asked={item.asked} decided={item.decided} onChanged={onChanged} />;
+      return <RequestItem item={item} onChanged={onChanged} onShrunk={onShrunk} />;
     case "confirmation":
       return <Confirmation question={item} person={person} onSend={isIdle ? onSend : null} />;
     case "end":
@@ -125,19 +140,19 @@ function WorkingIndicator({
   snapshot: ThreadSnapshot;
   items: TranscriptItem[];
 }) {
-  if (state.status === "idle" || state.draft || !thread) return null;
-  const cards = openCards(items).length;
-  if (cards > 0)
+  if (state.status === "idle" || !thread || (state.draft && !isAskingToConfirm(items))) return null;
+  const open = openCards(items).length;
+  if (open > 0)
     return (
       <div className={css.working}>
-        {cards === 1 ? "1 approval needs a decision." : `${cards} approvals need a decision.`}
+        {open === 1 ? "1 request needs a decision." : `${open} requests need a decision.`}
       </div>
     );
   if (hasUndoableRejection(items))
     return <div className={css.working}>The agent is told about the rejection once it cannot be undone.</div>;
   return (
     <div className={css.working}>
-      <Loader size="xs" type="dots" aria-hidden /> Working
+      <span className={css.spinner} /> Working
     </div>
   );
 }
@@ -151,36 +166,6 @@ function EarlierButton({ reader }: { reader: ThreadReader }) {
         Show earlier messages
       </Button>
     </>
-  );
-}
-
-/** A request of this thread or of a sub-agent; far from the viewport it is only a line. */
-function CardItem({
-  asked,
-  decided,
-  onChanged,
-}: {
-  asked: AskedEntry;
-  decided?: DecidedEntry;
-  onChanged: () => void;
-}) {
-  const [container, isNear] = useNearScreen<HTMLDivElement>();
-  const line = <Text size="sm">An approval{decided ? `, ${decided.status}` : ""}</Text>;
-  return (
-    <div ref={container} data-card={asked.approval}>
-      {asked.path.length > 1 && (
-        <Text size="sm" mb={4}>
-          Requested by {asked.path.join(" › ")}
-        </Text>
-      )}
-      {isNear ? (
-        <Suspense fallback={line}>
-          <ApprovalCard id={asked.approval} location="chat" initial={asked.shown} onChanged={onChanged} />
-        </Suspense>
-      ) : (
-        line
-      )}
-    </div>
   );
 }
 

@@ -1,4 +1,4 @@
-/** Parts of a paragraph. There is nothing among them that could be pressed but a link, and no HTML. */
+/** Parts of a paragraph. There is nothing among them that could be pressed, and no HTML. */
 export type Inline =
   | { kind: "text" | "code"; text: string }
   | { kind: "strong" | "em"; inlines: Inline[] }

@@ -26,6 +26,9 @@ export interface RepliedEntry {
 export interface AskedEntry {
   kind: "asked";
   approval: string;
+  /** The call of this thread that it is about; empty for one of a sub-agent. */
+  call: string;
+  tool: string;
   path: string[];
   shown?: ApprovalJson & { read_at: number };
 }
@@ -109,7 +112,19 @@ export function toEntry({ kind, body }: Line): ThreadEntry | null {
 }
 
 function toAskedEntry(body: Line["body"]): AskedEntry {
-  return { kind: "asked", approval: String(body.approval), path: (body.path as string[] | undefined) ?? [] };
+  return {
+    kind: "asked",
+    approval: String(body.approval),
+    call: "child" in body ? "" : String(body.call ?? ""),
+    tool: String(body.tool ?? ""),
+    path: (body.path as string[] | undefined) ?? [],
+  };
+}
+
+/** The same from the stream, where a call has the number of its reply before its id. */
+export function toAskedEntryOf(shown: NonNullable<AskedEntry["shown"]>, path: string[]): AskedEntry {
+  const call = path.length > 1 ? "" : shown.call_id.slice(shown.call_id.indexOf(":") + 1);
+  return { kind: "asked", approval: shown.id, call, tool: shown.tool, path, shown };
 }
 
 export function toSuggestions({ suggestions }: Record<string, unknown>): string[] {

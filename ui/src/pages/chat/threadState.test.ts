@@ -19,7 +19,7 @@ const CALL = { id: "c1", name: "issue_create", args: { title: "Fix" } };
 const LINES: Line[] = [
   line(1, "said", { text: "create it" }),
   line(2, "replied", { text: "I propose ü🙂.", calls: [CALL, { id: "c2", name: "pages_list", args: {} }] }),
-  line(3, "asked", { approval: "a1", call: "c1", status: "pending" }),
+  line(3, "asked", { approval: "a1", call: "c1", tool: "issue_create", status: "pending" }),
   line(4, "resulted", { call: "c2", tool: "pages_list", status: "succeeded", result: [] }),
   line(5, "decided", { approval: "a1", status: "approved" }),
   line(6, "resulted", { call: "c1", tool: "issue_create", status: "succeeded", result: { id: 9 } }),
@@ -89,7 +89,13 @@ describe("a rejection", () => {
     status: "rejected",
     release_at: "2027-01-15T08:00:08Z",
   });
-  const again = line(5, "asked", { approval: "a1", call: "c1", status: "pending", reopened: true });
+  const again = line(5, "asked", {
+    approval: "a1",
+    call: "c1",
+    tool: "issue_create",
+    status: "pending",
+    reopened: true,
+  });
   const final = line(5, "decided", { approval: "a1", status: "rejected" });
 
   it.each([
@@ -100,7 +106,8 @@ describe("a rejection", () => {
   ])("of a card that %s", (_, lines, open, isUndoable) => {
     const items = buildTranscript(followed(heard(lines, "0.0", 3)).entries);
     expect(items.map(({ kind }) => kind).filter((kind) => kind === "card")).toHaveLength(1);
-    expect([openCards(items), hasUndoableRejection(items)]).toEqual([open, isUndoable]);
+    const approvals = openCards(items).map(({ approval }) => approval);
+    expect([approvals, hasUndoableRejection(items)]).toEqual([open, isUndoable]);
   });
 });
 
@@ -190,7 +197,10 @@ describe("an event", () => {
   });
 
   it("of an approval request keeps its snapshot", () => {
-    const story = hear(EMPTY_THREAD, sent("3.1", "approval_request", { approval: { id: "a1", tool: "t" } }));
+    const story = hear(
+      EMPTY_THREAD,
+      sent("3.1", "approval_request", { approval: { id: "a1", tool: "t", call_id: "2:c1" } }),
+    );
     expect(story.entries.get(3)).toMatchObject({ kind: "asked", approval: "a1", shown: { tool: "t" } });
     const looked = addEarlierLines(story, LINES.slice(2, 3));
     expect(looked.entries.get(3)).toMatchObject({ shown: { tool: "t" } });
@@ -278,7 +288,12 @@ function piecesOf({ kind, body }: Line): [string, Record<string, unknown>][] {
         { tool_call: { id, name } },
       ]);
     case "asked":
-      return [["approval_request", { approval: { id: body.approval } }]];
+      return [
+        [
+          "approval_request",
+          { approval: { id: body.approval, tool: body.tool, call_id: `2:${String(body.call)}` } },
+        ],
+      ];
     case "decided":
       return [["approval_resolved", { ...body, approval_id: body.approval, approved: true }]];
     case "resulted": {

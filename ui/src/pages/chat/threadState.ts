@@ -2,6 +2,7 @@ import type { ApprovalJson } from "../../api/approvals";
 import { parseJson } from "../../api/json";
 import type { ServerEvent } from "../../live/sse";
 import {
+  toAskedEntryOf,
   toDecidedEntry,
   toEntry,
   toResultEntry,
@@ -197,7 +198,7 @@ function addRequest(
 ): ThreadState {
   const shown = { ...(data.approval as ApprovalJson), read_at: now };
   const path = (data.agent_path as string[] | undefined) ?? [];
-  const entries = new Map(state.entries).set(line, { kind: "asked", approval: shown.id, path, shown });
+  const entries = new Map(state.entries).set(line, toAskedEntryOf(shown, path));
   return { ...state, entries };
 }
 

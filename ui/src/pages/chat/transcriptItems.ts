@@ -3,6 +3,7 @@ import type {
   ChatCall,
   DecidedEntry,
   EndedEntry,
+  RepliedEntry,
   ResultEntry,
   SaidEntry,
   ThreadEntry,
@@ -14,15 +15,16 @@ export type ConfirmationAnswer = "yes" | "no";
 /** An item of the transcript. */
 export type TranscriptItem = { key: string } & (
   | { kind: "said"; text: string }
-  | { kind: "reply"; text: string }
+  | { kind: "reply"; text: string; isAside: boolean }
   | { kind: "call"; call: ChatCall; result?: ResultEntry }
-  | { kind: "card"; asked: AskedEntry; decided?: DecidedEntry }
+  | { kind: "card"; asked: AskedEntry; decided?: DecidedEntry; call?: ChatCall; result?: ResultEntry }
   | {
       kind: "confirmation";
       tool: string;
       message: string;
       would: unknown;
-      state: "open" | "over";
+      /** "asked" until the turn is over: only then can it be answered. */
+      state: "asked" | "open" | "over";
       answer?: ConfirmationAnswer;
     }
   | { kind: "end"; ended: EndedEntry; isLast: boolean }
@@ -41,9 +43,21 @@ export function buildTranscript(entries: ThreadState["entries"]): TranscriptItem
   return builder.items;
 }
 
-/** The cards without a decision in this thread. */
-export function openCards(items: TranscriptItem[]): string[] {
-  return items.flatMap((item) => (item.kind === "card" && !item.decided ? [item.asked.approval] : []));
+/** The requests without a decision in this thread. */
+export function openCards(items: TranscriptItem[]): OpenRequest[] {
+  return items.flatMap((item) =>
+    item.kind === "card" && !item.decided ? [{ approval: item.asked.approval, tool: item.asked.tool }] : [],
+  );
+}
+
+export interface OpenRequest {
+  approval: string;
+  tool: string;
+}
+
+/** Whether the reply that comes now only repeats the question of a confirmation, which is shown already. */
+export function isAskingToConfirm(items: TranscriptItem[]): boolean {
+  return items.some((item) => item.kind === "confirmation" && item.state === "asked");
 }
 
 /** Whether the agent waits for a rejection that can still be undone. */
@@ -53,9 +67,10 @@ export function hasUndoableRejection(items: TranscriptItem[]): boolean {
 
 class TranscriptBuilder {
   items: TranscriptItem[] = [];
-  private calls = new Map<string, CallItem>();
+  private calls = new Map<string, CallItem | CardItem>();
   private cards = new Map<string, CardItem>();
   private question: Confirmation | null = null;
+  private sinceReply = { results: 0, questions: 0 };
 
   add(line: number, entry: ThreadEntry, isLast: boolean): void {
     const key = `${entry.kind}-${line}`;
@@ -65,8 +80,7 @@ class TranscriptBuilder {
         this.items.push({ key, kind: "said", text: entry.text });
         break;
       case "replied":
-        if (entry.text) this.items.push({ key, kind: "reply", text: entry.text });
-        entry.calls.forEach((call, number) => this.call(`${key}-${number}`, call));
+        this.reply(key, entry);
         break;
       case "resulted":
         this.result(key, entry);
@@ -88,6 +102,15 @@ class TranscriptBuilder {
     }
   }
 
+  /** A reply to nothing but a confirmation's question is the agent's version of that question. */
+  private reply(key: string, { text, calls }: RepliedEntry): void {
+    const { results, questions } = this.sinceReply;
+    const isAside = questions > 0 && questions === results && calls.length === 0;
+    if (text) this.items.push({ key, kind: "reply", text, isAside });
+    calls.forEach((call, number) => this.call(`${key}-${number}`, call));
+    this.sinceReply = { results: 0, questions: 0 };
+  }
+
   private call(key: string, call: ChatCall): void {
     const item: CallItem = { key, kind: "call", call };
     this.calls.set(call.id, item);
@@ -95,22 +118,28 @@ class TranscriptBuilder {
   }
 
   private result(key: string, entry: ResultEntry): void {
+    this.sinceReply.results++;
     const known = this.calls.get(entry.call);
-    if (known && !known.result) known.result = entry;
-    else this.items.push({ key, kind: "call", call: { id: entry.call, name: entry.name }, result: entry });
     const { requires_confirmation, message, would } = (entry.result ?? {}) as Record<string, unknown>;
-    if (entry.status !== "confirming" || requires_confirmation !== true) return;
-    this.closeQuestion();
-    const fields = { key: `confirm-${key}`, tool: entry.name, message: String(message ?? ""), would };
-    this.question = { ...fields, kind: "confirmation", state: "over" };
+    if (entry.status === "confirming" && requires_confirmation === true) {
+      this.sinceReply.questions++;
+      this.closeQuestion();
+      const fields = { key: `confirm-${key}`, tool: entry.name, message: String(message ?? ""), would };
+      this.question = { ...fields, kind: "confirmation", state: "asked" };
+      this.replace(known, this.question);
+    } else if (known && !known.result) known.result = entry;
+    else this.items.push({ key, kind: "call", call: { id: entry.call, name: entry.name }, result: entry });
   }
 
-  /** Placed after the agent's reply at the end of the turn; only then can it be answered. */
+  /** What is shown in place of a call's line; at the end, if that is not loaded. */
+  private replace(known: TranscriptItem | undefined, item: TranscriptItem): void {
+    const at = known ? this.items.indexOf(known) : -1;
+    if (at < 0) this.items.push(item);
+    else this.items[at] = item;
+  }
+
   private end(key: string, ended: EndedEntry, isLast: boolean): void {
-    if (this.question) {
-      this.question.state = ended.status === "done" ? "open" : "over";
-      this.items.push(this.question);
-    }
+    if (this.question) this.question.state = ended.status === "done" ? "open" : "over";
     if (ended.status !== "done") this.items.push({ key, kind: "end", ended, isLast });
     else if (isLast && ended.suggestions.length)
       this.items.push({ key, kind: "suggestions", phrases: ended.suggestions });
@@ -119,7 +148,6 @@ class TranscriptBuilder {
   private closeQuestion(said?: SaidEntry): void {
     if (this.question?.state === "open" && said) this.question.answer = readAnswer(said);
     if (this.question) this.question.state = "over";
-    if (this.question && !this.items.includes(this.question)) this.items.push(this.question);
     this.question = null;
   }
 
@@ -130,9 +158,11 @@ class TranscriptBuilder {
       known.decided = undefined;
       return;
     }
-    const item: CardItem = { key, kind: "card", asked };
+    const call = asked.call ? this.calls.get(asked.call) : undefined;
+    const item: CardItem = { key, kind: "card", asked, call: call?.call, result: call?.result };
     this.cards.set(asked.approval, item);
-    this.items.push(item);
+    this.replace(call, item);
+    if (call) this.calls.set(asked.call, item);
   }
 
   private decide(decided: DecidedEntry): void {

@@ -1,0 +1,87 @@
+import type { ApprovalSnapshot } from "../../api/approvals";
+import { countChanges, readEdits } from "../../card/ArgumentEdits";
+
+/** How a decided request is told in one line: what was decided, by whom and when, and what came of it. */
+export interface DecidedLine {
+  tone: "good" | "bad" | "unknown" | "over" | "working";
+  decision: string;
+  by: string;
+  at: string;
+  outcome: string;
+}
+
+type Status = ApprovalSnapshot["status"];
+
+const TONES: Record<Exclude<Status, "pending">, DecidedLine["tone"]> = {
+  approved: "working",
+  running: "working",
+  succeeded: "good",
+  responded: "good",
+  failed: "bad",
+  rejected: "bad",
+  unknown: "unknown",
+  expired: "over",
+  cancelled: "over",
+};
+
+const OUTCOMES: Partial<Record<Status, string>> = {
+  approved: "Starting",
+  running: "Running",
+  succeeded: "Done",
+  failed: "Failed",
+  unknown: "Check the outcome",
+};
+
+/** Null for a request that is still open. */
+export function describeDecided(approval: ApprovalSnapshot): DecidedLine | null {
+  const { status, decision } = approval;
+  if (status === "pending") return null;
+  return {
+    tone: TONES[status],
+    decision: nameDecision(approval),
+    by: decision?.by ?? "",
+    at: decision?.at ?? "",
+    outcome: withDuration(OUTCOMES[status] ?? "", approval),
+  };
+}
+
+function nameDecision({ status, decision, timeline }: ApprovalSnapshot): string {
+  switch (status) {
+    case "rejected":
+      return "Rejected";
+    case "responded":
+      return "Answered";
+    case "cancelled":
+      return "Withdrawn";
+    case "expired":
+      return decision && decision.kind !== "expire" ? "Approved, not started in time" : "Expired";
+    default: {
+      const edits = readEdits(timeline);
+      return edits.length ? `Approved with ${countChanges(edits)}` : "Approved";
+    }
+  }
+}
+
+/** "Done in 1.2 s". */
+function withDuration(outcome: string, { timeline, status }: ApprovalSnapshot): string {
+  const started = timeline.findLast(({ kind }) => kind === "started");
+  const ended = timeline.findLast(({ kind }) => kind === status);
+  if (!started || !ended || (status !== "succeeded" && status !== "failed")) return outcome;
+  return `${outcome} ${status === "failed" ? "after" : "in"} ${duration(Date.parse(ended.at) - Date.parse(started.at))}`;
+}
+
+function duration(milliseconds: number): string {
+  const seconds = Math.max(0, milliseconds) / 1_000;
+  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
+  return `${Math.round(seconds / 60)} min`;
+}
+
+/** The calls of a result in a few words: "pages: 3" of a list, nothing of anything else. */
+export function summarizeResult(result: unknown): string {
+  if (Array.isArray(result)) return `${result.length} found`;
+  if (typeof result !== "object" || result === null) return "";
+  const lists = Object.entries(result).filter((entry): entry is [string, unknown[]] =>
+    Array.isArray(entry[1]),
+  );
+  return lists.length === 1 ? `${lists[0]![0].replaceAll("_", " ")}: ${lists[0]![1].length}` : "";
+}
