@@ -19,7 +19,7 @@ from rich.text import Text
 
 from interlock.app.inbox import ApprovalDetails
 from interlock.cli.context import CommandContext
-from interlock.cli.output import duration_text, grid, local_time, print_json_line, printable, short_id, shorten
+from interlock.cli.output import grid, local_time, print_json_line, printable, short_id, shorten
 from interlock.core.approval.approval import Approval, DecisionRecord
 from interlock.core.approval.vote import total_quorum
 from interlock.core.card import Card, CardField, Finding, escape_invisible, head_and_tail
@@ -35,7 +35,7 @@ from interlock.presenters.approval import (
     vote_count,
 )
 from interlock.presenters.text import approvers_text, pluralize
-from interlock.runtime.durations import rfc3339
+from interlock.runtime.durations import duration_text, rfc3339
 
 RISK_STYLES: Mapping[str, str] = {"high": "bold white on red", "medium": "bold yellow", "low": "green"}
 STATUS_STYLES: Mapping[str, str] = {

@@ -36,7 +36,7 @@ from interlock.cli.cards import (
     votes_text,
 )
 from interlock.cli.context import CommandContext
-from interlock.cli.output import duration_text, printable, short_id, shorten
+from interlock.cli.output import printable, short_id, shorten
 from interlock.core.approval.approval import Approval, needs_reviewer
 from interlock.core.card import Finding, escape_invisible, risk_level
 from interlock.core.decision import Reviewer
@@ -46,6 +46,7 @@ from interlock.core.outcome import status_at
 from interlock.core.ports import ApprovalQuery
 from interlock.presenters.approval import approval_sentence, shown_args
 from interlock.presenters.text import pluralize
+from interlock.runtime.durations import duration_text
 
 Body = Mapping[str, object]  # of a decision, as in the HTTP API
 HELP = """

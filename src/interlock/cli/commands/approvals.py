@@ -37,7 +37,6 @@ from interlock.cli.context import (
 )
 from interlock.cli.output import (
     did_you_mean,
-    duration_text,
     print_json,
     say,
     short_id,
@@ -56,7 +55,7 @@ from interlock.core.policy.policy import People
 from interlock.core.ports import ApprovalPage, ApprovalQuery
 from interlock.presenters.approval import approval_item_json, approval_json, approval_sentence
 from interlock.presenters.text import people_text
-from interlock.runtime.durations import parse_duration
+from interlock.runtime.durations import duration_text, parse_duration
 
 COLUMNS = ("ID", "RISK", "WHAT", "TOOL", "AGENT", "STATUS", "AGE", "LEFT", "VOTES")
 NOTHING = "No approvals found."
