@@ -42,7 +42,10 @@ def running_server(database: Path) -> str:
     url, runner = found.get("url"), found.get("runner")
     if not isinstance(url, str) or not isinstance(runner, str) or not is_running_here(runner):
         return ""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
     return url if url.isprintable() and parts.scheme in ("http", "https") and parts.netloc else ""
 
 
