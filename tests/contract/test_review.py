@@ -32,6 +32,7 @@ from tests.databases import Database
 from tests.interlock_server import make_keys, run_server_in_thread
 from tests.support import ADA, propose_pending
 
+pytestmark = pytest.mark.postgres_nightly  # what the database does is shown by the tests of inbox and search
 POLICY = "version: 1\ndefaults: {undo_window: 1h}\n"
 SEND = ToolSpec("send", "write", describe="Send to {to} with {token}", secret=("token",), schema={"type": "object"})
 PLAIN = {"to": "carol", "token": "hunter2-secret"}

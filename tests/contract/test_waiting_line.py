@@ -22,6 +22,7 @@ from interlock.sdk.backend import ApprovalRecord
 from interlock.sdk.waiting_line import MAX_LINES, WaitingLines
 from tests.support import approve
 
+pytestmark = pytest.mark.postgres_nightly  # what is printed does not depend on the database
 SECRET = "hunter2-very-secret"
 MakeInterlock = Callable[..., Interlock]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import stat
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -101,6 +102,28 @@ async def test_watch_follows_the_events_of_a_server(shell: Shell, services: AppS
         event = json.loads(watching.stdout.readline())
         kinds.append(event["kind"])
     assert (event["actor"], event["approval"]["status"]) == ("bob", "approved")
+
+
+async def test_a_watch_goes_on_when_its_server_was_restarted(
+    shell: Shell, services: AppServices, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    shell.extra = {"INTERLOCK_DATABASE_URL": "", "XDG_CONFIG_HOME": str(tmp_path / "own")}
+    await propose_pending(services)
+    with run_server(shell.url, tmp_path, port=port) as server:
+        login(shell, server)
+        watching = shell.start("approvals", "watch", "--json")
+        assert watching.stdout is not None
+        assert json.loads(watching.stdout.readline())["kind"] == "waiting"
+        assert server.stop() == 0
+    approval_id = await propose_pending(services, 2)  # while there is no server
+    with run_server(shell.url, tmp_path, port=port):
+        kinds = {}
+        while approval_id not in kinds:
+            event = json.loads(watching.stdout.readline())
+            kinds[event["approval_id"]] = event["kind"]
+    assert kinds[approval_id] == "proposed"
 
 
 async def test_the_live_view_decides_over_a_server(shell: Shell, services: AppServices, server: RunningServer) -> None:

@@ -39,6 +39,7 @@ RETRY_TIMEOUT = 10.0  # seconds: a person waits at the terminal
 NOT_CERTAIN = "It is unknown whether this was recorded. See: interlock approvals show ID"
 MAX_EVENTS = 10_000  # events that are kept until they are shown
 RECONNECT_SECONDS = 1.0
+SETTLE_SECONDS = 0.1  # after an event, so that many of them cause one reload
 RELOAD_SECONDS = 15.0  # without an event: the clock alone changes approvals too
 
 
@@ -195,6 +196,7 @@ class ServerChanges:
         except TimeoutError:
             if loop.time() < self._reload_at:
                 return False
+        await asyncio.sleep(SETTLE_SECONDS)
         self._changed.clear()
         self._reload_at = 0.0
         if self.following is not None and self.following.done():

@@ -12,7 +12,7 @@ import typer
 from interlock.app.bootstrap import os_user
 from interlock.cli.context import ServerOptions, is_interactive
 from interlock.cli.login_file import Login, Logins, login_path, read_logins, write_logins
-from interlock.cli.output import local_time, print_json, say
+from interlock.cli.output import local_time, print_json, printable, say
 from interlock.cli.sign_in import (
     KeyProof,
     LinkProof,
@@ -58,13 +58,15 @@ async def login(options: ServerOptions, url: str, given: LoginOptions) -> None:
     )
     write_logins(logins)  # before a key is made that could not be stored
     made = await log_in(request, _ask_for_proof(given))
+    logins = read_logins()  # another login may have been added while the person typed
     path = write_logins(logins.add(made))
     await _revoke_replaced(made, logins.find(made.url))
     if options.json:
         print_json(_login_json(made))
         return
-    say(f"Logged in to {made.url} as {escape_invisible(made.user)} ({made.role}), until {local_time(made.expires_at)}.")
-    say(f"interlock approvals works on this server now. Its key {made.key_id} is in {path}; it is listed in Settings.")
+    name, role, key_id = map(escape_invisible, (made.user, made.role, made.key_id))
+    say(f"Logged in to {made.url} as {name} ({role}), until {local_time(made.expires_at)}.")
+    say(f"interlock approvals works on this server now. Its key {key_id} is in {path}; it is listed in Settings.")
     say(f"To end it: interlock logout {made.url}", style="dim")
 
 
@@ -102,7 +104,7 @@ async def _revoke_replaced(made: Login, before: Login | None) -> None:
         return
     left = await _revoke(before)
     if left:
-        say(f"The login before this one was replaced. {left}", style="yellow")
+        typer.echo(printable(f"The login before this one was replaced. {left}"), err=True)
 
 
 def _ask_for_proof(given: LoginOptions) -> SignInProof:
@@ -124,14 +126,18 @@ def _ask_for_name() -> str:
 
 def _read_secret(what: str) -> str:
     """Read a secret, never from an argument: other users could see it, and the shell keeps it in its history."""
-    if is_interactive():
-        text = str(typer.prompt(what, hide_input=True, err=True))
-    else:
-        text = sys.stdin.readline(MAX_SECRET + 2)
+    text = str(typer.prompt(what, hide_input=True, err=True)) if is_interactive() else _read_line(what)
     text = text.strip("\r\n")
     if not text or len(text) > MAX_SECRET:
         raise InvalidRequest(f"There is no {what.lower()} on standard input. Pass it as one line.")
     return text
+
+
+def _read_line(what: str) -> str:
+    try:
+        return sys.stdin.buffer.readline(4 * MAX_SECRET + 2).decode()
+    except UnicodeDecodeError:
+        raise InvalidRequest(f"The {what.lower()} on standard input is not UTF-8.") from None
 
 
 def _not_logged_in(logins: Logins, url: str) -> str:
