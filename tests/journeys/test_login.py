@@ -186,3 +186,15 @@ async def test_a_link_or_a_key_logs_in_too(shell: Shell, services: AppServices, 
     assert revoked == {made["key_id"]}  # the login before was replaced
     wrong = shell("login", server.url, "--name", "bob", stdin="wrong password\n")
     assert (wrong.code, "Traceback" in wrong.err) == (1, False)
+
+
+async def test_a_password_is_asked_for_and_not_shown(
+    shell: Shell, services: AppServices, server: RunningServer
+) -> None:
+    with shell.terminal("login", server.url, "--name", "bob") as terminal:
+        terminal.assert_shows("Password of bob")
+        terminal.assert_becomes(lambda _: not terminal.is_restored(), "keys not to be echoed")
+        terminal.press(f"{PASSWORD}\r")
+        terminal.assert_shows(f"Logged in to {server.url} as bob (reviewer), until ")
+        assert terminal.exit_code() == 0
+        assert PASSWORD not in terminal.screen()

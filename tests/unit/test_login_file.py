@@ -132,6 +132,8 @@ def test_an_address_is_checked_before_a_password_is_asked_for(url: str, told: st
 
 def test_an_address_has_one_spelling() -> None:
     assert check_address("https://Home.Example/", insecure=False).url == HOME
+    assert check_address("https://home.example:443/inner/", insecure=False).url == f"{HOME}/inner"
+    assert check_address("http://[::1]:8321", insecure=False).url == "http://[::1]:8321"
     assert check_address("http://127.0.0.1:8321", insecure=False).url == "http://127.0.0.1:8321"
     assert check_address("http://home.example", insecure=True).url == "http://home.example"
 

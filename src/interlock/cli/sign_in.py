@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 TIMEOUT = 30.0  # seconds; a password is slow to check on purpose
 DEFAULT_ROLE = "reviewer"  # the most that approvals need, on a disk that may be lost
+DEFAULT_PORTS = {"http": 80, "https": 443}
 NO_KEY = "none"  # in place of a key while there is none
 
 
@@ -62,10 +63,13 @@ SignInProof = PasswordProof | LinkProof | KeyProof
 
 
 def check_address(url: str, *, insecure: bool) -> ServerAddress:
-    """Check the address before anything secret is asked for."""
+    """Check the address before anything secret is asked for, and spell it as browsers spell an origin."""
     address = parse_server_address(url, NO_KEY, insecure=insecure)
     parts = urlsplit(address.url)
-    return ServerAddress(f"{parts.scheme}://{parts.netloc.lower()}{parts.path}".rstrip("/"), NO_KEY, address.is_local)
+    host, port = parts.hostname or "", parts.port
+    place = f"[{host}]" if ":" in host else host
+    place += "" if port in (None, DEFAULT_PORTS[parts.scheme]) else f":{port}"
+    return ServerAddress(f"{parts.scheme}://{place}{parts.path}".rstrip("/"), NO_KEY, address.is_local)
 
 
 async def log_in(request: LoginRequest, proof: SignInProof) -> Login:

@@ -49,6 +49,7 @@ HELP = """
 """
 DECIDED_SHOWN_FOR = 6_000  # milliseconds that a decided call stays in the list, greyed out
 MAX_ROWS = 200
+MAX_DECIDED = 20  # decided calls that are read again at once: the others of a bulk decision just leave the list
 PAGE_OVERLAP = 2  # lines of the last page that stay on screen, so that none is skipped
 
 
@@ -96,7 +97,7 @@ class PendingList:
     async def load(self) -> None:
         page = await self.review.list(ApprovalQuery(("pending",), limit=MAX_ROWS), mine=self.mine)
         found, now = {row.id: row for row in page.items if row.status == "pending"}, self.review.now()
-        for approval_id in self.pending.keys() - found.keys():
+        for approval_id in sorted(self.pending.keys() - found.keys())[-MAX_DECIDED:]:
             await self._mark_decided(approval_id, now)
         self.pending = found
         self.decided = {name: kept for name, kept in self.decided.items() if now < kept[1] and name not in found}

@@ -28,7 +28,7 @@ from interlock.core.decision import (
 from interlock.core.errors import Conflict, Error, Expired, Forbidden, InvalidDecision, InvalidRequest, NotFound
 from interlock.core.notify.delivery import Delivery
 from interlock.core.policy.policy import People
-from interlock.core.ports import ApprovalQuery
+from interlock.core.ports import ApprovalPage, ApprovalQuery
 from interlock.core.search import parse_argument_filter
 from interlock.presenters.approval import decision_result_json, inbox_row_json
 from interlock.runtime.durations import parse_time
@@ -314,8 +314,9 @@ async def _page_by_id(context: RequestContext, filters: ApprovalsQuery) -> Respo
     """Approvals by a part of their id, the newest first, on one page."""
     now, store = context.state.clock(), context.state.store
     ids = await store.find_ids(context.workspace, filters.id, min(filters.limit, MAX_BY_ID))
-    found = [await store.get(context.workspace, approval_id) for approval_id in ids]
-    items = [inbox_row_json(stored, now, context.reviewer) for stored in found]
+    found = tuple([await store.get(context.workspace, approval_id) for approval_id in ids])
+    page = context.inbox.in_force.defer_page(ApprovalPage(found, None), now)
+    items = [inbox_row_json(stored, now, context.reviewer) for stored in page.items]
     return to_starlette(json_response({"items": items, "next": None, "behind": False}))
 
 
