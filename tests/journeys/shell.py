@@ -86,7 +86,9 @@ class Shell:
         ours = ("INTERLOCK_", "COLUMNS", "LINES")  # the last two are the size of another terminal
         kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
         path = os.pathsep.join(filter(None, [str(SOURCES), kept.get("PYTHONPATH")]))
-        return {**kept, "INTERLOCK_DATABASE_URL": self.url, "PYTHONPATH": path, "TZ": "UTC", **self.extra}
+        own = str(self.folder / "configuration")  # a login of the person who runs the tests must not count
+        ours_now = {"INTERLOCK_DATABASE_URL": self.url, "XDG_CONFIG_HOME": own, "PYTHONPATH": path, "TZ": "UTC"}
+        return {**kept, **ours_now, **self.extra}
 
     @contextmanager
     def terminal(self, *words: str) -> Iterator[Terminal]:

@@ -133,7 +133,7 @@ async def test_a_person_gets_a_password_a_link_and_an_end(shell: Shell) -> None:
     made = shell("users", "link", "ann")
     base, _, token = made.out.splitlines()[-1].partition("#")
     assert base == "http://127.0.0.1:8321/welcome"
-    assert "The server's address is not set" in made.err
+    assert "No server runs on this database now" in made.err
     assert "--url URL, or server: {public_url: URL}" in made.err
     named = shell("users", "link", "ann", "--url", "https://interlock.example/")
     assert named.out.splitlines()[-1].startswith("https://interlock.example/welcome#")

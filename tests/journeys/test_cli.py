@@ -13,6 +13,7 @@ import pytest
 
 from interlock.app.bootstrap import wall_clock
 from interlock.cli.context import CommandOptions, open_database
+from interlock.cli.review import DatabaseReview
 from interlock.core.call import ToolSpec
 from interlock.core.ports import User
 from interlock.policy.file import ConfiguredPolicy, read_policy_file
@@ -281,9 +282,10 @@ async def test_the_command_line_judges_by_its_own_file_too_while_another_files_t
             await services.apply_policy("default", policy, "ada", {})
             approval_id = await propose_pending(services, name, ToolSpec("pay", "write"), args={"amount": 5})
     async with open_database(CommandOptions(config=config)) as context:
-        approval = (await context.services.store.get("default", approval_id)).approval
-        edited = await context.decide(approval, {"kind": "edit", "args": {"amount": 100_000}}, "")
-    assert (edited.status, [stage.quorum for stage in edited.terms.stages]) == ("pending", [2])
+        review = DatabaseReview(context)
+        view = await review.show(approval_id)
+        edited = await review.decide(view, {"kind": "edit", "args": {"amount": 100_000}}, "")
+    assert (edited.status, edited.need) == ("pending", 2)
 
 
 async def test_an_edit_that_does_not_fit_the_tool_is_refused_with_the_place(shell: Shell) -> None:

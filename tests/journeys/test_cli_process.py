@@ -28,6 +28,8 @@ SAID = {
     "freeze": ("--tool", "send_mail"),
     "grants": ("add", "send_mail", "--for", "2y", "--reason", "x"),
     "keys": ("revoke", "ilk_nothing0"),
+    "login": ("http://interlock.example",),
+    "logout": (),
     "migrate": (),
     "policy": ("show", "--json"),
     "runs": ("list",),

@@ -20,6 +20,7 @@ from textual.widgets import Input
 
 from interlock.app.bootstrap import wall_clock
 from interlock.cli.context import CommandOptions, open_database
+from interlock.cli.review import DatabaseReview
 from interlock.cli.watch import LiveView
 from interlock.core.decision import Acknowledgement, Reject, Reviewer
 from tests.journeys.seeds import DECEIT, NO_MAIL_TO_EVE, propose_mail, propose_payment
@@ -94,7 +95,7 @@ async def test_keys_typed_ahead_of_the_question_approve_nothing(shell: Shell) ->
 async def test_a_key_that_arrives_late_answers_no_later_question(shell: Shell) -> None:
     await propose_mail(shell)
     async with open_database(CommandOptions(database=shell.url)) as context:
-        view = LiveView(context, "ada", None)
+        view = LiveView(DatabaseReview(context), "ada")
         async with view.run_test(size=(120, 30)) as pilot:
             answer, early = view.query_one(Input), Key("y", "y")
             await becomes(pilot, lambda: "Mail bob" in exported(view))
@@ -358,7 +359,7 @@ async def test_ctrl_c_ends_it_while_a_decision_waits_for_the_database(
 ) -> None:
     await propose_mail(shell)
     async with open_database(CommandOptions(database=shell.url)) as context:
-        view = LiveView(context, "ada", None)
+        view = LiveView(DatabaseReview(context), "ada")
         async with view.run_test(size=(120, 30)) as pilot:
             await becomes(pilot, lambda: "Mail bob" in exported(view))
             database = SlowDatabase(monkeypatch, context.services.inbox, "show")
@@ -374,7 +375,7 @@ async def test_ctrl_c_ends_it_while_a_decision_waits_for_the_database(
 async def test_keys_work_while_an_undo_waits_for_the_database(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     approval_id = await propose_mail(shell)
     async with open_database(CommandOptions(database=shell.url)) as context:
-        view = LiveView(context, "ada", None)
+        view = LiveView(DatabaseReview(context), "ada")
         async with view.run_test(size=(120, 30)) as pilot:
             await becomes(pilot, lambda: "Mail bob" in exported(view))
             await pilot.press("r")
@@ -398,7 +399,7 @@ async def test_keys_work_while_a_card_waits_for_the_database(shell: Shell, monke
     first = await propose_mail(shell, 1, ago=1_000)
     second = await propose_mail(shell, 2, args={"to": "carol"})
     async with open_database(CommandOptions(database=shell.url)) as context:
-        view = LiveView(context, "ada", None)
+        view = LiveView(DatabaseReview(context), "ada")
         async with view.run_test(size=(120, 30)) as pilot:
             await becomes(pilot, lambda: f"> {first[-8:]}" in exported(view))
             database = SlowDatabase(monkeypatch, context.services.inbox, "show")

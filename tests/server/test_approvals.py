@@ -50,6 +50,26 @@ async def list_ids(person: httpx2.AsyncClient, path: str = "/api/approvals", **f
     return [item["call_id"] for item in answer.json()["items"]]
 
 
+async def test_approvals_are_found_by_a_part_of_their_id_and_by_an_argument(
+    client: ClientFactory, keys: Keys, services: AppServices
+) -> None:
+    agent, bob = client(keys["agent"]), client(keys["viewer"])
+    first = await propose(agent, call_id="one", args={"path": "/tmp/a", "depth": 5})
+    await propose(agent, call_id="two", args={"path": "/tmp/b", "depth": "5"})
+    while await services.store.update_search_index():
+        pass
+    approval_id = first["approval_id"]
+    assert await list_ids(bob, id=approval_id[-8:]) == ["one"]
+    assert await list_ids(bob, id=approval_id) == ["one"]
+    assert sorted(await list_ids(bob, id=approval_id[:4], status="rejected")) == ["one", "two"]
+    assert await list_ids(bob, id="nosuchid") == []
+    assert await list_ids(bob, arg="path=/tmp/b") == ["two"]
+    assert await list_ids(bob, arg=["path=/tmp/a", "depth=5"]) == ["one"]
+    assert await list_ids(bob, arg='depth="5"') == ["two"]
+    for wrong in ({"id": "abc"}, {"arg": "path"}, {"arg": ["a=b"] * 21}):
+        assert (await bob.get("/api/approvals", params=wrong)).status_code == 400, wrong
+
+
 # R36
 @pytest.mark.postgres_smoke
 async def test_approvals_are_listed_by_everything_that_people_look_for(

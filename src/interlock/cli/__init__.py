@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
+from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +16,7 @@ from interlock.cli.context import (
     TRUSTED_OPTIONS,
     CommandContext,
     CommandOptions,
+    ServerOptions,
     command,
     missing_package_error,
     open_database,
@@ -114,6 +116,61 @@ async def serve(
     from interlock.cli.commands.serve import run_server
 
     await run_server(options, host, port, worker=not no_worker, demo=demo, migrate=migrate)
+
+
+class LoginProof(StrEnum):
+    PASSWORD = "password"  # noqa: S105  a kind of proof
+    LINK = "link"
+    KEY = "key"
+
+
+class LoginRole(StrEnum):
+    VIEWER = "viewer"
+    REVIEWER = "reviewer"
+    ADMIN = "admin"
+
+
+@command(app, without_database, kind=ServerOptions)
+async def login(
+    options: ServerOptions,
+    url: Annotated[str, typer.Argument(metavar="URL", show_default=False, help="Address of the server.")],
+    *,
+    name: Annotated[
+        str, typer.Option(metavar="NAME", show_default="asked for", help="Your name on that server, for a password.")
+    ] = "",
+    proof: Annotated[
+        LoginProof,
+        typer.Option(
+            "--with", help="How you prove who you are: asked for at the prompt, or read as a line of standard input."
+        ),
+    ] = LoginProof.PASSWORD,
+    role: Annotated[
+        LoginRole | None,
+        typer.Option(show_default="your own, at most reviewer", help="Role of the key that is made."),
+    ] = None,
+    expires: Annotated[str, typer.Option(metavar="TIME", help="Lifetime of the login.")] = "30d",
+    insecure: Annotated[bool, typer.Option("--insecure", help="Allow an http:// server on another machine.")] = False,
+) -> None:
+    """Log in to a server, so that `interlock approvals` works on it. Makes a key of your own that expires."""
+    from interlock.cli.commands import login
+
+    given = login.LoginOptions(
+        name=name, proof=proof.value, role=role.value if role else "", expires=expires, insecure=insecure
+    )
+    await login.login(options, url, given)
+
+
+@command(app, without_database, kind=ServerOptions)
+async def logout(
+    options: ServerOptions,
+    url: Annotated[
+        str, typer.Argument(metavar="[URL]", show_default=False, help="The server; without it, the newest login.")
+    ] = "",
+) -> None:
+    """Log out of a server: forget the key of the login, and revoke it."""
+    from interlock.cli.commands import login
+
+    await login.logout(options, url)
 
 
 @command(app, without_database)

@@ -1,15 +1,14 @@
-"""Approvals as terminal text: the card, decisions, a stream of events; also lookup by a part of the id, and timers.
+"""Approvals as terminal text: the card, decisions, a stream of events; also lookup by a part of the id.
 
 Only labels start at the left edge of a card, never untrusted text.
 """
 
 from __future__ import annotations
 
-import asyncio
-import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 from rich.console import Group, RenderableType
@@ -17,25 +16,15 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from interlock.app.inbox import ApprovalDetails
-from interlock.cli.context import CommandContext
-from interlock.cli.output import duration_text, grid, local_time, print_json_line, printable, short_id, shorten
-from interlock.core.approval.approval import Approval, DecisionRecord
-from interlock.core.approval.vote import total_quorum
-from interlock.core.card import Card, CardField, Finding, escape_invisible, head_and_tail
+from interlock.cli.approval_records import ApprovalRow, DecisionResult, JsonObject, ShownApproval
+from interlock.cli.output import grid, local_time, print_json_line, printable, short_id, shorten
+from interlock.cli.review import Review, ReviewChanges
+from interlock.core.canonical import canonical
+from interlock.core.card import CardField, Finding, escape_invisible, head_and_tail
 from interlock.core.errors import Error, InvalidRequest, NotFound
-from interlock.core.ledger.chain import Entry
-from interlock.core.ledger.event import Payload, Stored
 from interlock.core.ports import ApprovalQuery
-from interlock.presenters.approval import (
-    approval_item_json,
-    approval_sentence,
-    entry_content,
-    entry_json,
-    vote_count,
-)
-from interlock.presenters.text import approvers_text, pluralize
-from interlock.runtime.durations import rfc3339
+from interlock.presenters.text import pluralize
+from interlock.runtime.durations import duration_text, parse_rfc3339, rfc3339
 
 RISK_STYLES: Mapping[str, str] = {"high": "bold white on red", "medium": "bold yellow", "low": "green"}
 STATUS_STYLES: Mapping[str, str] = {
@@ -53,7 +42,7 @@ _BREAK = re.compile(r"\\(n|.)")
 SHOWN_EVENT_FIELDS = ("reason", "comment", "note", "error", "to", "seat", "users", "teams", "ok", "person", "place")
 
 
-def render_card(view: ApprovalDetails, now: int, *, full: bool = False) -> Group:
+def render_card(view: ShownApproval, now: int, *, full: bool = False) -> Group:
     return Group(*_parts(view, now, full=full))
 
 
@@ -69,60 +58,56 @@ def styled_status(status: str) -> Text:
     return Text(status, style=STATUS_STYLES.get(status, "dim"))
 
 
-def time_left(approval: Approval, status: str, now: int) -> str:
+def time_left(row: ApprovalRow, now: int) -> str:
     """The time until the approval expires, or until the approved call must have started; empty for others."""
-    match status:
+    match row.status:
         case "pending":
-            return duration_text(approval.deadlines.expires_at - now)
+            return duration_text(row.expires_at - now)
         case "approved":
-            return duration_text((approval.deadlines.start_by or now) - now)
+            return duration_text((row.start_by or now) - now)
         case _:
             return ""
 
 
-def votes_text(approval: Approval) -> str:
-    return f"{vote_count(approval)} of {total_quorum(approval)}"
-
-
-def _parts(view: ApprovalDetails, now: int, *, full: bool) -> Iterator[RenderableType]:
-    approval, payload, card = view.stored.approval, view.stored.payload, view.card
+def _parts(view: ShownApproval, now: int, *, full: bool) -> Iterator[RenderableType]:
+    card, body = view.card, view.json
     yield Text.assemble((f" {card.risk.upper()} RISK ", RISK_STYLES.get(card.risk, "")), "  ", (card.tool, "bold"))
     yield Padding(Text(card.sentence if full else shorten(card.sentence, MAX_VALUE), style="bold"), (0, 0, 0, 2))
     yield Text()
     yield _facts(view, now)
-    yield from _arguments(card, payload, full=full)
+    yield from _arguments(view, full=full)
     yield from _quotation("Preview", card.preview, full=full)
     yield from _quotation("The agent's description (unverified)", card.agent_description, full=full)
     yield from _quotation("The agent's preview (unverified)", card.agent_preview, full=full)
     yield from _quotation("The agent says (unverified)", card.agent_says, full=full)
-    yield from _section("Votes", _votes(approval))
-    yield from _section("Decision", _decision(approval.decision))
-    yield from _section("Timeline", _timeline(view.timeline))
-    yield from _quotation("Result", escape_invisible((payload.result or b"").decode()), full=full)
-    yield from _quotation("Error", escape_invisible(payload.error or ""), full=full)
+    yield from _section("Votes", _votes(body["votes"]))
+    yield from _section("Decision", _decision(body["decision"]))
+    yield from _section("Timeline", [(_local(entry["at"]), _event(entry)) for entry in view.timeline])
+    result = "" if body["result"] is None else canonical(body["result"]).decode()
+    yield from _quotation("Result", escape_invisible(result), full=full)
+    yield from _quotation("Error", escape_invisible(body["error_message"] or ""), full=full)
 
 
-def _facts(view: ApprovalDetails, now: int) -> Table:
-    approval = view.stored.approval
+def _facts(view: ShownApproval, now: int) -> Table:
+    row = view.row
     rows: list[tuple[str, Text]] = [(label, Text(text)) for label, text in view.card.facts]
-    left = time_left(approval, view.status, now)
-    status = styled_status(view.status)
+    left = time_left(row, now)
+    status = styled_status(row.status)
     if left:
-        status.append(f", {left} left" if view.status == "pending" else f", may start for {left}", style="not bold")
+        status.append(f", {left} left" if row.status == "pending" else f", may start for {left}", style="not bold")
     rows.append(("status", status))
-    rows.append(("needs", Text(f"{approvers_text(approval.terms)} ({votes_text(approval)})")))
-    rows.append(("answers", Text(", ".join(approval.terms.decisions))))
-    rows.append(
-        ("proposed", Text(f"{local_time(approval.created_at)}, {duration_text(now - approval.created_at)} ago"))
-    )
-    rows.append(("id", Text(f"{escape_invisible(approval.id)} (short: {escape_invisible(short_id(approval.id))})")))
-    rows.append(("args_sha256", Text(approval.args_sha256)))
+    rows.append(("needs", Text(f"{view.approvers} ({row.votes_text})")))
+    rows.append(("answers", Text(", ".join(view.decisions))))
+    rows.append(("proposed", Text(f"{local_time(row.created_at)}, {duration_text(now - row.created_at)} ago")))
+    rows.append(("id", Text(f"{escape_invisible(row.id)} (short: {escape_invisible(short_id(row.id))})")))
+    rows.append(("args_sha256", Text(row.args_sha256)))
     return grid(rows)
 
 
-def _arguments(card: Card, payload: Payload, *, full: bool) -> Iterator[RenderableType]:
+def _arguments(view: ShownApproval, *, full: bool) -> Iterator[RenderableType]:
+    card = view.card
     yield Text("\nArguments", style="bold")
-    if payload.args is None:
+    if view.args is None:
         yield Padding(Text("erased", style="dim"), (0, 0, 0, 2))
         return
     if not card.fields:
@@ -184,49 +169,42 @@ def _section(title: str, rows: Sequence[tuple[str, Text]]) -> Iterator[Renderabl
         yield grid(rows)
 
 
-def _votes(approval: Approval) -> list[tuple[str, Text]]:
-    return [
-        (
-            local_time(vote.at),
-            Text(
-                f"{escape_invisible(vote.by)} via {escape_invisible(vote.via)}"
-                + _on_behalf_text(vote.by, vote.on_behalf_of)
-            ),
-        )
-        for vote in approval.votes
-    ]
+def _votes(votes: Sequence[JsonObject]) -> list[tuple[str, Text]]:
+    return [(_local(vote["at"]), Text(_vote_text(vote))) for vote in votes]
 
 
-def _on_behalf_text(voter: str, on_behalf_of: str) -> str:
-    return "" if voter == on_behalf_of else f" for {escape_invisible(on_behalf_of)}"
+def _vote_text(vote: JsonObject) -> str:
+    on_behalf = "" if vote["by"] == vote["seat"] else f" for {escape_invisible(vote['seat'])}"
+    return f"{escape_invisible(vote['by'])} via {escape_invisible(vote['via'])}{on_behalf}"
 
 
-def _decision(decision_record: DecisionRecord | None) -> list[tuple[str, Text]]:
-    if decision_record is None:
+def _decision(decision: JsonObject | None) -> list[tuple[str, Text]]:
+    if decision is None:
         return []
     facts = {
-        decision_record.kind: f"{escape_invisible(decision_record.by)}, {local_time(decision_record.at)}"
-        + (f" via {decision_record.via}" if decision_record.via else ""),
-        "reason": escape_invisible(decision_record.reason),
-        "comment": escape_invisible(decision_record.comment),
+        escape_invisible(decision["kind"]): f"{escape_invisible(decision['by'])}, {_local(decision['at'])}"
+        + (f" via {escape_invisible(decision['via'])}" if decision["via"] else ""),
+        "reason": escape_invisible(decision["reason"]),
+        "comment": escape_invisible(decision["comment"]),
     }
     return [(label, Text(text)) for label, text in facts.items() if text]
 
 
-def _timeline(entries: Sequence[Entry]) -> list[tuple[str, Text]]:
-    return [(local_time(entry.at), _event(entry)) for entry in entries]
+def _local(time: str) -> str:
+    return local_time(parse_rfc3339(time))
 
 
-def _event(entry: Entry) -> Text:
-    content = entry_content(entry)
-    line = Text.assemble((entry.kind, "bold"), f"  {escape_invisible(entry.actor)}")
-    if entry.digest and content is None:
+def _event(entry: JsonObject) -> Text:
+    content, kind = cast("Mapping[str, object] | None", entry["content"]), escape_invisible(entry["kind"])
+    line = Text.assemble((kind, "bold"), f"  {escape_invisible(entry['actor'])}")
+    if entry["digest"] and content is None:
         return line.append("  (details were erased)", style="dim")
-    if entry.kind.startswith("deliver"):
-        line.append(f"  {escape_invisible(str(json.loads(entry.data).get('channel')))}")
-    if entry.kind == "decision_refused":
-        wrong = ", ".join(cast(list[str], (content or {}).get("fields", [])))
-        line.append(f"  {json.loads(entry.data)['error']}" + (f" ({escape_invisible(wrong)})" if wrong else ""))
+    if kind.startswith("deliver"):
+        line.append(f"  {escape_invisible(str(entry['data'].get('channel')))}")
+    if kind == "decision_refused":
+        wrong = ", ".join(cast("list[str]", (content or {}).get("fields", [])))
+        error = escape_invisible(str(entry["data"]["error"]))
+        line.append(f"  {error}" + (f" ({escape_invisible(wrong)})" if wrong else ""))
     for label, value in (content or {}).items():
         if label in ("via", "args_sha256") and isinstance(value, str):
             line.append(f"  {label} {escape_invisible(value)[:16]}", style="dim")
@@ -235,20 +213,21 @@ def _event(entry: Entry) -> Text:
     return line
 
 
-def event_line(entry: Entry) -> str:
+def event_line(entry: JsonObject) -> str:
     """An event on one line, for a stream of events."""
-    return f"{rfc3339(entry.at)}  {escape_invisible(short_id(entry.approval_id)):8}  {_event(entry).plain}"
+    moment = escape_invisible(entry["at"])
+    return f"{moment}  {escape_invisible(short_id(entry['approval_id'])):8}  {_event(entry).plain}"
 
 
-def decision_text(before: Approval, after: Approval, now: int) -> str:
-    tool, name = escape_invisible(after.subject.tool), escape_invisible(short_id(after.id))
+def decision_text(before: ApprovalRow, after: DecisionResult, now: int) -> str:
+    tool, name = escape_invisible(before.tool), escape_invisible(short_id(after.id))
     match after.status:
         case "approved":
             edited = " with your changes" if before.args_sha256 != after.args_sha256 else ""
-            until = after.deadlines.start_by or now
+            until = after.start_by or now
             return f"Approved{edited}: {tool} may start until {local_time(until)} (for {duration_text(until - now)})."
         case "rejected":
-            until = after.deadlines.release_at or now
+            until = after.release_at or now
             return (
                 f"Rejected: {tool} will not run. The agent is notified at {local_time(until)} "
                 f"(in {duration_text(until - now)}); "
@@ -262,84 +241,58 @@ def decision_text(before: Approval, after: Approval, now: int) -> str:
             return f"Recorded: {tool} {status}."
 
 
-def _pending_text(before: Approval, after: Approval, tool: str) -> str:
+def _pending_text(before: ApprovalRow, after: DecisionResult, tool: str) -> str:
     if before.status == "rejected":
         return f"Undone: {tool} is pending again."
+    votes = f"{after.have} of {after.need}"
     if before.version == after.version:
-        return f"You have already approved this; nothing changed: {votes_text(after)} approvals."
-    missing = pluralize(total_quorum(after) - vote_count(after), "more person", "more people")
+        return f"You have already approved this; nothing changed: {votes} approvals."
+    missing = pluralize(after.need - after.have, "more person", "more people")
     if before.args_sha256 != after.args_sha256:
         return f"Changed: the new arguments need {missing}; earlier approvals no longer count."
-    return f"Your approval counts: {votes_text(after)}. {missing} needed."
+    return f"Your approval counts: {votes}. {missing} needed."
 
 
-async def print_events(context: CommandContext) -> None:
+async def print_events(review: Review, *, as_json: bool) -> None:
     """Print pending approvals, then events until interrupted."""
-    store, trouble, printed = context.services.store, "", ""
-
-    def report(error: str) -> None:
-        nonlocal trouble
-        trouble = error
-
-    timers = asyncio.create_task(run_timers(context, report))
-    async with store.watch(context.workspace) as watch:
-        last = (await store.head(context.workspace)).seq
-        await _print_all_waiting(context)
-        while not timers.done():
-            error = trouble
+    printed, waiting = "", deque[JsonObject]()
+    async with review.watch() as changes:
+        page = await review.list(ApprovalQuery(("pending",), limit=500))
+        for row in page.items:
+            _print_waiting(row, review.now(), as_json=as_json)
+        while True:
+            trouble = changes.trouble
             try:
-                last = await _print_new_events(context, last)
-            except Error as found:
-                error = found.message
-            if error != printed:
-                _print_trouble(error)
-                printed = error
-            await watch.wait(1.0)
-    await timers
+                waiting.extend(await changes.new_events())
+                while waiting:
+                    await _print_event(changes, waiting[0], as_json=as_json)
+                    waiting.popleft()
+            except Error as error:
+                trouble = error.message
+            if trouble != printed:
+                _print_trouble(trouble)
+                printed = trouble
+            await changes.wait(1.0)
 
 
-async def _print_all_waiting(context: CommandContext) -> None:
-    page = await context.services.inbox.list(context.workspace, ApprovalQuery(("pending",), limit=500))
-    for stored in page.items:
-        _print_waiting(context, stored)
-
-
-async def _print_new_events(context: CommandContext, after: int) -> int:
-    async for entries in context.services.store.entries(context.workspace, after):
-        for entry in entries:
-            await _print_event(context, entry)
-            after = entry.seq
-    return after
-
-
-def _print_waiting(context: CommandContext, stored: Stored) -> None:
-    approval, now = stored.approval, context.now()
-    if context.json:
-        head = {"seq": None, "at": rfc3339(now), "kind": "waiting", "approval_id": approval.id}
-        print_json_line({**head, "approval": approval_item_json(stored, now)})
+def _print_waiting(row: ApprovalRow, now: int, *, as_json: bool) -> None:
+    if as_json:
+        head = {"seq": None, "at": rfc3339(now), "kind": "waiting", "approval_id": row.id}
+        print_json_line({**head, "approval": row.json})
     else:
-        _line(f"{rfc3339(now)}  {escape_invisible(short_id(approval.id)):8}  waiting{_about(stored)}")
+        _line(f"{rfc3339(now)}  {escape_invisible(short_id(row.id)):8}  waiting{_about(row)}")
 
 
-async def _print_event(context: CommandContext, entry: Entry) -> None:
-    stored = await _stored(context, entry.approval_id)
-    if context.json:
-        print_json_line(
-            {**entry_json(entry), "approval": approval_item_json(stored, context.now()) if stored else None}
-        )
+async def _print_event(changes: ReviewChanges, entry: JsonObject, *, as_json: bool) -> None:
+    row = await changes.row(entry["approval_id"]) if entry["approval_id"] else None
+    if as_json:
+        print_json_line({**entry, "approval": row.json if row else None})
     else:
-        _line(event_line(entry) + (_about(stored) if stored else ""))
+        _line(event_line(entry) + (_about(row) if row else ""))
 
 
-async def _stored(context: CommandContext, approval_id: str) -> Stored | None:
-    try:
-        return await context.services.store.get(context.workspace, approval_id) if approval_id else None
-    except NotFound:
-        return None
-
-
-def _about(stored: Stored) -> str:
-    return f"  {escape_invisible(stored.approval.subject.tool)}: {shorten(approval_sentence(stored))}"
+def _about(row: ApprovalRow) -> str:
+    return f"  {escape_invisible(row.tool)}: {shorten(row.sentence)}"
 
 
 def _line(text: str) -> None:
@@ -348,17 +301,16 @@ def _line(text: str) -> None:
 
 
 def _print_trouble(trouble: str) -> None:
-    sys.stderr.write(f"{printable(trouble) or 'The database is available again.'}\n")
+    sys.stderr.write(f"{printable(trouble) or 'It is available again.'}\n")
     sys.stderr.flush()
 
 
 MIN_ID_LENGTH = 4
 MAX_NAMED = 5
-SLOW_DATABASE_SECONDS = 2.0  # of waiting for the database before a message is shown
 
 
-async def find_approval_view(context: CommandContext, text: str) -> ApprovalDetails:
-    return await context.services.inbox.show(context.workspace, await find_approval_id(context, text))
+async def find_approval_view(review: Review, text: str) -> ShownApproval:
+    return await review.show(await find_approval_id(review, text))
 
 
 def check_id_length(text: str) -> None:
@@ -366,52 +318,20 @@ def check_id_length(text: str) -> None:
         raise InvalidRequest(f"{text!r} is too short: give at least {MIN_ID_LENGTH} characters of the id.")
 
 
-async def find_approval_id(context: CommandContext, text: str) -> str:
+async def find_approval_id(review: Review, text: str) -> str:
+    """The id that this is, or is the beginning or end of."""
     check_id_length(text)
-    try:
-        return (await context.services.store.get(context.workspace, text)).approval.id
-    except NotFound:
-        return await _require_one(
-            context, text, await context.services.store.find_ids(context.workspace, text, MAX_NAMED + 1)
-        )
-
-
-async def sweep_if_writable(context: CommandContext) -> None:
-    """Run the timers, since there may be no server that does; a read-only database is no error."""
-    try:
-        await context.services.worker.sweep()
-    except Error:
-        return
-
-
-async def run_timers(context: CommandContext, report: Callable[[str], None]) -> None:
-    """Run the timers each second; reports an error, and an empty text once they run again.
-
-    A sweep that waits for a locked database must not freeze its caller: this is a task of its own.
-    """
-    while True:
-        sweep = asyncio.ensure_future(context.services.worker.sweep())
-        if not (await asyncio.wait({sweep}, timeout=SLOW_DATABASE_SECONDS))[0]:
-            report("The database is locked by another program. Waiting; the view may be out of date.")
-        try:
-            await sweep
-            report("")
-        except Error as error:
-            report(error.message)
-        await asyncio.sleep(1.0)
-
-
-async def _require_one(context: CommandContext, text: str, ids: Sequence[str]) -> str:
-    if len(ids) == 1:
-        return ids[0]
+    ids = await review.find_ids(text, MAX_NAMED + 1)
+    if len(ids) == 1 or text in ids:
+        return text if text in ids else ids[0]
     if not ids:
         raise NotFound(
-            f"There is no approval {text!r} in the workspace {context.workspace!r}. "
+            f"There is no approval {text!r} in the workspace {review.workspace!r}. "
             "See: interlock approvals list --status all",
             approval_id=text,
         )
-    found = [await context.services.store.get(context.workspace, approval_id) for approval_id in ids[:MAX_NAMED]]
-    named = ", ".join(f"{escape_invisible(s.approval.id)} ({escape_invisible(s.approval.subject.tool)})" for s in found)
+    found = [(await review.show(approval_id)).row for approval_id in ids[:MAX_NAMED]]
+    named = ", ".join(f"{escape_invisible(row.id)} ({escape_invisible(row.tool)})" for row in found)
     more = " and more" if len(ids) > MAX_NAMED else ""
     raise NotFound(
         f"{text!r} matches several approvals: {named}{more}. Give more of the id.",

@@ -16,7 +16,6 @@ import typer
 if TYPE_CHECKING:
     from interlock.app.bootstrap import AppServices
     from interlock.config.load import Settings
-    from interlock.core.approval.approval import Approval
     from interlock.core.decision import Reviewer
     from interlock.notify.service import NotificationService
 
@@ -92,6 +91,14 @@ class CommandOptions:
 
 
 @dataclass(frozen=True)
+class ServerOptions:
+    """The common options of commands that open no database."""
+
+    workspace: Workspace = "default"
+    json: Json = False
+
+
+@dataclass(frozen=True)
 class CommandContext:
     """The options, settings and services of a command with an open database."""
 
@@ -125,21 +132,9 @@ class CommandContext:
         found = await self.services.inbox.reviewer(self.workspace, name or os_user(), "cli", role="admin")
         return replace(found, credential=f"os user {os_user()}")
 
-    async def decide(self, approval: Approval, body: Mapping[str, object], user: str) -> Approval:
-        """Record a decision about what was shown. Approvals and edits are judged by the policy in force."""
-        from interlock.core.decision import read_decision
-
-        decision = read_decision({**body, "args_sha256": approval.args_sha256})
-        if decision.kind in ("approve", "edit"):
-            from interlock.cli.current_policy import put_current_in_force
-
-            await put_current_in_force(self)
-        reviewer = await self.resolve_reviewer(user)
-        return await self.services.inbox.decide(self.workspace, approval.id, decision, reviewer)
-
 
 @asynccontextmanager
-async def without_database(options: CommandOptions) -> AsyncIterator[CommandOptions]:
+async def without_database(options: T) -> AsyncIterator[T]:
     """For commands that must work without a database."""
     yield options
 
@@ -204,23 +199,24 @@ def run_long(work: Coroutine[Any, Any, None]) -> None:
 
 def command(
     app: typer.Typer,
-    open_context: Callable[[CommandOptions], AbstractAsyncContextManager[T]],
+    open_context: Callable[[Any], AbstractAsyncContextManager[T]],
     name: str | None = None,
     runner: Callable[[Coroutine[Any, Any, None]], None] = run_now,
     options: Mapping[str, object] = MappingProxyType({}),
+    kind: type[Any] = CommandOptions,
 ) -> Callable[[Work], Work]:
     """Register an async function: its first parameter is the value of `open_context`, and common options are added.
 
-    `options` replaces the help of common options for this command.
+    `options` replaces the help of common options for this command, `kind` is the class of its common options.
     """
 
     def register(work: Work) -> Work:
         def run(**values: Any) -> None:
-            given = CommandOptions(**{field.name: values.pop(field.name) for field in fields(CommandOptions)})
+            given = kind(**{field.name: values.pop(field.name) for field in fields(kind)})
             runner(_run_opened(open_context(given), work, values))
 
         run.__name__, run.__doc__ = work.__name__, work.__doc__
-        run.__signature__ = _signature(work, options)  # type: ignore[attr-defined]  # read by Typer
+        run.__signature__ = _signature(work, options, kind)  # type: ignore[attr-defined]  # read by Typer
         app.command(name)(run)
         return work
 
@@ -234,9 +230,9 @@ async def _run_opened(
         await work(first, **values)
 
 
-def _signature(work: Callable[..., object], options: Mapping[str, object]) -> inspect.Signature:
+def _signature(work: Callable[..., object], options: Mapping[str, object], kind: type[Any]) -> inspect.Signature:
     own = list(inspect.signature(work, eval_str=True).parameters.values())[1:]
-    known = inspect.signature(CommandOptions, eval_str=True).parameters.values()
+    known = inspect.signature(kind, eval_str=True).parameters.values()
     common = [each.replace(annotation=options.get(each.name, each.annotation)) for each in known]
     both = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in (*own, *common)]
     return inspect.Signature(both)

@@ -104,18 +104,6 @@ def local_time(moment: int) -> str:
     return f"{datetime.fromtimestamp(moment // 1000, UTC).astimezone():%Y-%m-%d %H:%M:%S}"
 
 
-def duration_text(milliseconds: int) -> str:
-    """A duration with at most two units: 45s, 4m 12s, 1h 03m, 2d 4h."""
-    seconds = max(0, milliseconds) // 1000
-    if seconds < 60:
-        return f"{seconds}s"
-    if seconds < 3_600:
-        return f"{seconds // 60}m {seconds % 60:02}s"
-    if seconds < 86_400:
-        return f"{seconds // 3_600}h {seconds % 3_600 // 60:02}m"
-    return f"{seconds // 86_400}d {seconds % 86_400 // 3_600}h"
-
-
 # Text
 
 

@@ -15,7 +15,7 @@ import typer
 from rich.console import Group
 from rich.text import Text
 
-from interlock.app.inbox import ApprovalDetails
+from interlock.cli.approval_records import ShownApproval
 from interlock.cli.cards import render_findings
 from interlock.cli.output import show
 from interlock.core import declared
@@ -24,7 +24,6 @@ from interlock.core.canonical import MAX_BYTES, canonical, parse_json
 from interlock.core.card import Finding, escape_invisible, head_and_tail
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import Conflict, InvalidRequest
-from interlock.presenters.approval import shown_args
 
 Change = tuple[str, object, object]  # pointer, before, after
 MISSING = object()
@@ -57,16 +56,12 @@ def check_length(name: str, text: str) -> str:
     return text
 
 
-def parse_answer(view: ApprovalDetails, message: str) -> object | None:
+def parse_answer(view: ShownApproval, message: str) -> object | None:
     """The JSON answer to a question with a schema; None to answer with the text, if it is valid or not JSON."""
     from interlock.runtime.json_schema import validate
 
-    question_args = shown_args(view.stored.payload)
-    if (
-        view.stored.approval.subject.tool != QUESTION_TOOL
-        or not isinstance(question_args, Mapping)
-        or not question_args.get("schema")
-    ):
+    question_args = view.args
+    if view.row.tool != QUESTION_TOOL or not isinstance(question_args, Mapping) or not question_args.get("schema"):
         return None
     if not validate(cast(Mapping[str, object], question_args["schema"]), message):
         return None
@@ -76,10 +71,9 @@ def parse_answer(view: ApprovalDetails, message: str) -> object | None:
         return None
 
 
-async def edit_in_editor(view: ApprovalDetails, editor_has_terminal: AbstractContextManager[None]) -> Args:
+async def edit_in_editor(view: ShownApproval, editor_has_terminal: AbstractContextManager[None]) -> Args:
     """The arguments as edited in the person's editor, as JSON; with alarms as ASCII, so that code points show."""
-    shown = shown_args(view.stored.payload)
-    text = json.dumps(shown, indent=2, ensure_ascii=bool(alarms_among(view.card.findings)))
+    text = json.dumps(view.args, indent=2, ensure_ascii=bool(alarms_among(view.card.findings)))
     with tempfile.TemporaryDirectory(prefix="interlock-") as folder:
         file = Path(folder) / "args.json"
         file.write_text(text + "\n", encoding="utf-8")
@@ -118,7 +112,7 @@ def acknowledge_each(findings: Sequence[Finding], seen: Sequence[str]) -> list[s
     return [*seen, *(alarm.id for alarm in alarms)]
 
 
-def findings_in(view: ApprovalDetails, args: Mapping[str, object]) -> tuple[Finding, ...]:
+def findings_in(view: ShownApproval, args: Mapping[str, object]) -> tuple[Finding, ...]:
     """The findings in arguments that are not stored yet."""
     secrets = frozenset(field.pointer for field in view.card.fields if field.type == "secret")
     return declared.call_findings(view.spec, args, secrets)
@@ -133,8 +127,8 @@ def confirm(question: str) -> None:
 # Changes
 
 
-def show_changes(view: ApprovalDetails, new_args: Mapping[str, object]) -> None:
-    show(changes_between(shown_args(view.stored.payload), new_args), stderr=True)
+def show_changes(view: ShownApproval, new_args: Mapping[str, object]) -> None:
+    show(changes_between(view.args, new_args), stderr=True)
 
 
 def changes_between(before: object, new_args: Mapping[str, object]) -> Group:

@@ -59,7 +59,11 @@ def find_user_file() -> Path | None:
     return file
 
 
-def _user_path() -> Path:
-    """The path of the user's file. A relative XDG folder is ignored, as the XDG specification requires."""
+def user_folder() -> Path:
+    """The user's configuration folder. A relative XDG folder is ignored, as the XDG specification requires."""
     folder = Path(child_environment().get("XDG_CONFIG_HOME", ""))
-    return (folder if folder.is_absolute() else Path.home() / ".config") / "interlock" / DEFAULT_FILE
+    return (folder if folder.is_absolute() else Path.home() / ".config") / "interlock"
+
+
+def _user_path() -> Path:
+    return user_folder() / DEFAULT_FILE

@@ -24,28 +24,16 @@ from textual.events import Event, Key, Paste, Resize
 from textual.widgets import Footer, Input, Static
 from textual.worker import Worker, WorkerFailed
 
-from interlock.app.inbox import ApprovalDetails
 from interlock.cli import prompts
-from interlock.cli.cards import (
-    decision_text,
-    render_card,
-    render_findings,
-    run_timers,
-    styled_risk,
-    styled_status,
-    votes_text,
-)
-from interlock.cli.context import CommandContext
-from interlock.cli.output import duration_text, printable, short_id, shorten
-from interlock.core.approval.approval import Approval, needs_reviewer
-from interlock.core.card import Finding, escape_invisible, risk_level
-from interlock.core.decision import Reviewer
+from interlock.cli.approval_records import ApprovalRow, ShownApproval
+from interlock.cli.cards import decision_text, render_card, render_findings, styled_risk, styled_status
+from interlock.cli.output import printable, short_id, shorten
+from interlock.cli.review import Review
+from interlock.core.card import Finding, escape_invisible
 from interlock.core.errors import Conflict, Error, NotFound
-from interlock.core.ledger.event import Stored
-from interlock.core.outcome import status_at
 from interlock.core.ports import ApprovalQuery
-from interlock.presenters.approval import approval_sentence, shown_args
 from interlock.presenters.text import pluralize
+from interlock.runtime.durations import duration_text
 
 Body = Mapping[str, object]  # of a decision, as in the HTTP API
 HELP = """
@@ -61,12 +49,13 @@ HELP = """
 """
 DECIDED_SHOWN_FOR = 6_000  # milliseconds that a decided call stays in the list, greyed out
 MAX_ROWS = 200
+MAX_DECIDED = 20  # decided calls that are read again at once: the others of a bulk decision just leave the list
 PAGE_OVERLAP = 2  # lines of the last page that stay on screen, so that none is skipped
 
 
-async def run_live_view(context: CommandContext, user: str, *, mine: bool) -> None:
+async def run_live_view(review: Review, user: str, *, mine: bool) -> None:
     """Show the view until the person quits or a signal comes; the terminal is restored in every case."""
-    view = LiveView(context, user, await context.resolve_reviewer(user) if mine else None)
+    view = LiveView(review, user, mine=mine)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, view.action_end_by_signal, number)
@@ -81,33 +70,34 @@ async def run_live_view(context: CommandContext, user: str, *, mine: bool) -> No
 class PendingList:
     """Pending approvals and those decided a moment ago; one of them is selected."""
 
-    context: CommandContext
-    reviewer: Reviewer | None  # only calls that need this reviewer
-    pending: dict[str, Stored] = field(default_factory=dict)
-    decided: dict[str, tuple[Stored, int]] = field(default_factory=dict)  # with the time at which they leave the list
+    review: Review
+    mine: str | None  # only calls that need this user's decision
+    pending: dict[str, ApprovalRow] = field(default_factory=dict)
+    decided: dict[str, tuple[ApprovalRow, int]] = field(
+        default_factory=dict
+    )  # with the time at which they leave the list
     selected: str = ""
 
-    def rows(self) -> list[Stored]:
+    def rows(self) -> list[ApprovalRow]:
         """In a stable order."""
-        both = [*self.pending.values(), *(stored for stored, _ in self.decided.values())]
-        return sorted(both, key=lambda stored: (stored.approval.deadlines.expires_at, stored.approval.id))
+        both = [*self.pending.values(), *(row for row, _ in self.decided.values())]
+        return sorted(both, key=lambda row: (row.expires_at, row.id))
 
     def position(self) -> int:
-        return next((n for n, stored in enumerate(self.rows()) if stored.approval.id == self.selected), 0)
+        return next((n for n, row in enumerate(self.rows()) if row.id == self.selected), 0)
 
-    def selected_row(self) -> Stored | None:
-        return next((stored for stored in self.rows() if stored.approval.id == self.selected), None)
+    def selected_row(self) -> ApprovalRow | None:
+        return next((row for row in self.rows() if row.id == self.selected), None)
 
     def move(self, steps: int) -> None:
         rows = self.rows()
         if rows:
-            self.selected = rows[min(max(self.position() + steps, 0), len(rows) - 1)].approval.id
+            self.selected = rows[min(max(self.position() + steps, 0), len(rows) - 1)].id
 
     async def load(self) -> None:
-        now, workspace = self.context.now(), self.context.workspace
-        page = await self.context.services.inbox.list(workspace, ApprovalQuery(("pending",), limit=MAX_ROWS))
-        found = {s.approval.id: s for s in page.items if self._is_listed(s.approval, now)}
-        for approval_id in self.pending.keys() - found.keys():
+        page = await self.review.list(ApprovalQuery(("pending",), limit=MAX_ROWS), mine=self.mine)
+        found, now = {row.id: row for row in page.items if row.status == "pending"}, self.review.now()
+        for approval_id in sorted(self.pending.keys() - found.keys())[-MAX_DECIDED:]:
             await self._mark_decided(approval_id, now)
         self.pending = found
         self.decided = {name: kept for name, kept in self.decided.items() if now < kept[1] and name not in found}
@@ -115,18 +105,12 @@ class PendingList:
             self.selected = ""
             self.move(0)
 
-    def _is_listed(self, approval: Approval, now: int) -> bool:
-        return status_at(approval, now) == "pending" and (
-            self.reviewer is None or needs_reviewer(approval, self.reviewer, now)
-        )
-
     async def _mark_decided(self, approval_id: str, now: int) -> None:
         try:
-            stored = await self.context.services.store.get(self.context.workspace, approval_id)
+            row = (await self.review.show(approval_id)).row
         except NotFound:
             return
-        until = max(now + DECIDED_SHOWN_FOR, stored.approval.deadlines.release_at or 0)
-        self.decided[approval_id] = (stored, until)
+        self.decided[approval_id] = (row, max(now + DECIDED_SHOWN_FOR, row.release_at or 0))
 
     def render(self) -> RenderableType:
         """One line for each approval."""
@@ -136,24 +120,23 @@ class PendingList:
         grid = Table.grid(padding=(0, 2), expand=True)
         for ratio in (None, None, None, None, None, 1, None, None):
             grid.add_column(no_wrap=True, overflow="ellipsis", ratio=ratio)
-        for stored in rows:
-            style = "reverse" if stored.approval.id == self.selected else ""
-            grid.add_row(*self._cells(stored), style=style if stored.approval.id in self.pending else "dim strike")
+        for row in rows:
+            style = "reverse" if row.id == self.selected else ""
+            grid.add_row(*self._cells(row), style=style if row.id in self.pending else "dim strike")
         return grid
 
-    def _cells(self, stored: Stored) -> Sequence[Text | str]:
-        approval, subject, now = stored.approval, stored.approval.subject, self.context.now()
-        waits = approval.id in self.pending
-        by = f" by {escape_invisible(approval.decision.by)}" if approval.decision else ""
+    def _cells(self, row: ApprovalRow) -> Sequence[Text | str]:
+        waits = row.id in self.pending
+        by = f" by {escape_invisible(row.decided_by)}" if row.decided_by else ""
         return (
-            f"{'>' if approval.id == self.selected else ' '} {escape_invisible(short_id(approval.id))}",
-            duration_text(approval.deadlines.expires_at - now) if waits else "",
-            styled_risk(risk_level(subject.effect, subject.priority)) if waits else "",
-            Text(escape_invisible(subject.tool)),
-            Text(escape_invisible(subject.agent)),
-            Text(shorten(approval_sentence(stored))),
-            votes_text(approval) if waits else "",
-            styled_status("pending") if waits else Text(f"{status_at(approval, now)}{by}"),
+            f"{'>' if row.id == self.selected else ' '} {escape_invisible(short_id(row.id))}",
+            duration_text(row.expires_at - self.review.now()) if waits else "",
+            styled_risk(row.risk) if waits else "",
+            Text(escape_invisible(row.tool)),
+            Text(escape_invisible(row.agent)),
+            Text(shorten(row.sentence)),
+            row.votes_text if waits else "",
+            styled_status("pending") if waits else Text(f"{row.status}{by}"),
         )
 
 
@@ -188,19 +171,19 @@ class LiveView(App[None]):
     ENABLE_COMMAND_PALETTE = False
     AUTO_FOCUS = None
 
-    def __init__(self, context: CommandContext, user: str, reviewer: Reviewer | None) -> None:
+    def __init__(self, review: Review, user: str, *, mine: bool = False) -> None:
         super().__init__(ansi_color=True)
         self.animation_level = "none"
         self.signal = 0
         self.failure: BaseException | None = None
-        self.command = context
+        self.review = review
         self._user = user
-        self._list = PendingList(context, reviewer)
-        self._view: ApprovalDetails | None = None  # the open card
+        self._list = PendingList(review, user if mine else None)
+        self._view: ShownApproval | None = None  # the open card
         self._changes: RenderableType | None = None  # of an edit, shown instead of the open card
         self._height = self._lines_seen = 0  # of the open card; seen from its first line on
         self._shows_full_values = self._shows_help = False
-        self._note = self._error = self._timer_error = self._label = ""
+        self._note = self._error = self._trouble = self._label = ""
         self._answer: asyncio.Future[str] | None = None  # to the open question
         self._is_single_key = False  # the answer is one key, without Enter
         self._keys_from = 0.0  # keys that were pressed earlier are dropped
@@ -218,7 +201,6 @@ class LiveView(App[None]):
 
     def on_mount(self) -> None:
         self.run_worker(self._follow())
-        self.run_worker(run_timers(self.command, self._report_timers))
 
     def action_end_by_signal(self, number: int) -> None:
         self.signal = number
@@ -232,16 +214,19 @@ class LiveView(App[None]):
     # Data
 
     async def _follow(self) -> None:
-        async with self.command.services.store.watch(self.command.workspace) as changes:
+        """Reload after each change; once a second the times are drawn again."""
+        async with self.review.watch() as changes:
+            has_changed = True
             while True:
-                await self._reload()
+                self._trouble = changes.trouble
+                if has_changed:
+                    await self._reload()
                 self._draw()
-                await changes.wait(1.0)
+                has_changed = await changes.wait(1.0) or bool(self._error)
 
     async def _reload(self) -> None:
         """If the database is locked or gone, the last view stays, with an error message."""
         try:
-            self.command.services.store.check_same_database()
             await self._list.load()
             await self._reload_card()
             self._error = ""
@@ -253,19 +238,15 @@ class LiveView(App[None]):
         shown = self._view
         if shown is None:
             return
-        view = await self.command.services.inbox.show(self.command.workspace, shown.stored.approval.id)
+        view = await self.review.show(shown.row.id)
         if self._view is not shown:  # the person closed it meanwhile
             return
         self._view = view
-        changed = view.stored.approval.args_sha256 != shown.stored.approval.args_sha256
+        changed = view.row.args_sha256 != shown.row.args_sha256
         if changed:
             self._scroll_home()
-        if changed or view.status != "pending":
+        if changed or view.row.status != "pending":
             self._withdraw("Nothing was decided: the call changed while you were asked. Read it again.")
-
-    def _report_timers(self, error: str) -> None:
-        self._timer_error = error
-        self._draw()
 
     # Screen
 
@@ -274,8 +255,8 @@ class LiveView(App[None]):
         if not self.is_running:  # it ends: the screen may be gone
             return
         waiting = pluralize(len(self._list.pending), "call waits", "calls wait")
-        error = self._error or self._timer_error
-        self._show("title", f"Interlock  {escape_invisible(self.command.workspace)}  {waiting} for a decision")
+        error = self._error or self._trouble
+        self._show("title", f"Interlock  {escape_invisible(self.review.place)}  {waiting} for a decision")
         self._show("error", f"!! {printable(error)}" if error else "")
         self._show("note", printable(self._note))
         self._show("label", self._label)
@@ -298,7 +279,7 @@ class LiveView(App[None]):
             return Text(HELP)
         if self._view is None:
             return self._list.render()
-        return self._changes or render_card(self._view, self.command.now(), full=self._shows_full_values)
+        return self._changes or render_card(self._view, self.review.now(), full=self._shows_full_values)
 
     def _track_reading(self) -> None:
         """Note how far the card was on screen without a gap, and how much of it is left."""
@@ -388,7 +369,7 @@ class LiveView(App[None]):
             self._note = "Sending …"
             self._draw()
             self._note = await self._decide(view, body)
-            if self._view and self._view.stored.approval.id == view.stored.approval.id:
+            if self._view and self._view.row.id == view.row.id:
                 self._view = None  # unless the person opened another card already
         except Error as error:
             self._note = error.message
@@ -415,7 +396,7 @@ class LiveView(App[None]):
             self._changes = changes
             self._scroll_home()
 
-    async def _ask_to_approve(self, view: ApprovalDetails) -> Body:
+    async def _ask_to_approve(self, view: ShownApproval) -> Body:
         self._draw()
         await self.screen.wait_for_refresh()
         self._track_reading()
@@ -425,29 +406,29 @@ class LiveView(App[None]):
         await self._confirm(view, f"Approve {_tool(view)}?", alarms)
         return {"kind": "approve", "acknowledged": [alarm.id for alarm in alarms]}
 
-    async def _ask_to_edit(self, view: ApprovalDetails) -> Body:
+    async def _ask_to_edit(self, view: ShownApproval) -> Body:
         """Edit the arguments in an editor; the changes have to be read to their end before they can be confirmed."""
         with self.batch_update():  # nothing is drawn over the editor
             new_args = await prompts.edit_in_editor(view, self.suspend())
-        changes = prompts.changes_between(shown_args(view.stored.payload), new_args)
+        changes = prompts.changes_between(view.args, new_args)
         alarms = prompts.alarms_among(prompts.findings_in(view, new_args))
         self._show_changes(Group(changes, render_findings(alarms)))
         await self._ask("")  # reading to the end is the answer
         await self._confirm(view, f"Approve {_tool(view)} with these changes?", alarms)
         return {"kind": "edit", "args": new_args, "acknowledged": [alarm.id for alarm in alarms]}
 
-    async def _ask_to_reject(self, view: ApprovalDetails) -> Body:
+    async def _ask_to_reject(self, view: ShownApproval) -> Body:
         label = f"Reject {_tool(view)}. Reason (Enter for none, Esc to go back):"
         return {"kind": "reject", "reason": await self._ask(label)}
 
-    async def _ask_to_respond(self, view: ApprovalDetails) -> Body:
+    async def _ask_to_respond(self, view: ShownApproval) -> Body:
         text = await self._ask(f"Answer instead of running {_tool(view)} (Esc to go back):")
         if not text.strip():
             raise Conflict("Nothing was decided: there was no answer.")
         data = prompts.parse_answer(view, text)
         return {"kind": "respond", **({"message": text} if data is None else {"answer": data})}
 
-    async def _confirm(self, view: ApprovalDetails, question: str, alarms: Sequence[Finding]) -> None:
+    async def _confirm(self, view: ShownApproval, question: str, alarms: Sequence[Finding]) -> None:
         """One key for a normal call; the tool's name for high risk or alarms."""
         expected, label = "y", f"{question} y/N"
         if view.card.risk == "high" or alarms:
@@ -490,7 +471,7 @@ class LiveView(App[None]):
     def action_undo(self) -> None:
         self._check_free()
         chosen = self._list.selected_row()
-        selected = chosen.approval.id if chosen is not None and chosen.approval.status == "rejected" else ""
+        selected = chosen.id if chosen is not None and chosen.status == "rejected" else ""
         target = selected or self._last_rejected_id
         if not target:
             raise Conflict("There is no rejection to undo.")
@@ -498,40 +479,38 @@ class LiveView(App[None]):
         self._decision = self.run_worker(self._note_refusal(self._undo(target)))
 
     async def _undo(self, target: str) -> None:
-        workspace, services = self.command.workspace, self.command.services
-        before = await services.store.get(workspace, target)
-        after = await services.inbox.undo(workspace, target, await self.command.resolve_reviewer(self._user))
-        self._note, self._last_rejected_id = decision_text(before.approval, after, self.command.now()), ""
+        before = (await self.review.show(target)).row
+        after = await self.review.undo(target, self._user)
+        self._note, self._last_rejected_id = decision_text(before, after, self.review.now()), ""
 
     async def _open_card(self) -> None:
         """Open the selected card, unless another was opened or selected meanwhile."""
         chosen = self._list.selected_row()
         if chosen is None:
             return
-        view = await self.command.services.inbox.show(self.command.workspace, chosen.approval.id)
-        if self._view is None and self._list.selected == chosen.approval.id:
+        view = await self.review.show(chosen.id)
+        if self._view is None and self._list.selected == chosen.id:
             self._view = view
             self._scroll_home()
 
-    async def _open_selected(self) -> ApprovalDetails:
+    async def _open_selected(self) -> ShownApproval:
         """The open card; opens the selected one if none is open."""
         if self._view is None:
             await self._open_card()
         if self._view is None:
             raise Conflict("No approvals are pending.")
-        if self._view.status != "pending":
-            raise Conflict(f"This is {self._view.status}: there is nothing left to decide.")
+        if self._view.row.status != "pending":
+            raise Conflict(f"This is {self._view.row.status}: there is nothing left to decide.")
         return self._view
 
-    async def _decide(self, view: ApprovalDetails, body: Body) -> str:
-        before, context = view.stored.approval, self.command
-        after = await context.decide(before, body, self._user)
+    async def _decide(self, view: ShownApproval, body: Body) -> str:
+        after, now = await self.review.decide(view, body, self._user), self.review.now()
         if after.status != "rejected":
-            return decision_text(before, after, context.now())
+            return decision_text(view.row, after, now)
         self._last_rejected_id = after.id
-        left = duration_text((after.deadlines.release_at or context.now()) - context.now())
+        left = duration_text((after.release_at or now) - now)
         return f"Rejected: {_tool(view)} will not run. Press Z within {left} to undo."
 
 
-def _tool(view: ApprovalDetails) -> str:
-    return escape_invisible(view.stored.approval.subject.tool)
+def _tool(view: ShownApproval) -> str:
+    return escape_invisible(view.row.tool)

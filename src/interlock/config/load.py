@@ -60,7 +60,16 @@ from interlock.core.errors import InvalidRequest, Misconfigured
 from interlock.core.identity import MAX_QUOTA, check_workspace
 from interlock.core.notify.routing import DASHBOARD, DESTINATION_PREFIX
 
-__all__ = ["InlinePolicy", "Settings", "agent_key", "child_environment", "gate_token", "load_settings", "server_url"]
+__all__ = [
+    "InlinePolicy",
+    "Settings",
+    "agent_key",
+    "child_environment",
+    "gate_token",
+    "load_settings",
+    "names_storage",
+    "server_url",
+]
 
 DEFAULT_FILE = "interlock.yaml"
 
@@ -105,6 +114,12 @@ def agent_key(environ: Mapping[str, str] | None = None) -> str:
 def gate_token(environ: Mapping[str, str] | None = None) -> str:
     """INTERLOCK_GATE_TOKEN: the token that clients of an MCP gate have to send."""
     return (os.environ if environ is None else environ).get("INTERLOCK_GATE_TOKEN", "")
+
+
+def names_storage(environ: Mapping[str, str] | None = None) -> bool:
+    """Whether the environment names a database or a configuration."""
+    env = os.environ if environ is None else environ
+    return bool(env.get("INTERLOCK_DATABASE_URL") or env.get("INTERLOCK_CONFIG"))
 
 
 def server_url(environ: Mapping[str, str] | None = None) -> str:

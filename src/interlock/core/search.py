@@ -18,7 +18,7 @@ from unicodedata import normalize
 
 from interlock.core.approval.approval import Approval
 from interlock.core.call import ANY_OWNER, SECRET_MARKER, Args, Subject
-from interlock.core.canonical import canonical, read_canonical
+from interlock.core.canonical import canonical, parse_json, read_canonical
 from interlock.core.errors import InvalidRequest
 from interlock.core.ledger.event import Payload, Stored
 from interlock.core.ports import ApprovalQuery
@@ -41,6 +41,17 @@ class SearchTerms:
     words: tuple[str, ...] = ()
     any_of: tuple[tuple[str, ...], ...] = ()
     prefix: str = ""
+
+
+def parse_argument_filter(text: str) -> tuple[str, object]:
+    """Parse PATH=VALUE. The value is JSON if it parses: 5 is a number, "5" in quotation marks a text."""
+    path, equals, value = text.partition("=")
+    if not path or not equals:
+        raise InvalidRequest(f"{text[:100]!r} is not PATH=VALUE.")
+    try:
+        return path, parse_json(value)
+    except InvalidRequest:
+        return path, value
 
 
 def search_document(stored: Stored) -> str:

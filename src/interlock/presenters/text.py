@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from interlock.core.card import escape_invisible
 from interlock.core.policy.policy import Ask, People, Stage
@@ -11,8 +11,12 @@ from interlock.runtime.durations import format_duration
 
 def approvers_text(terms: Ask) -> str:
     """Text such as `2 people of team finance, then 1 person of team legal; not the requester`."""
-    stages = ", then ".join(map(_stage_text, terms.stages))
-    return stages + (f"; not the {' or '.join(sorted(terms.exclude))}" if terms.exclude else "")
+    return stages_text(terms.stages, terms.exclude)
+
+
+def stages_text(stages: Iterable[Stage], excluded: Iterable[str]) -> str:
+    text, names = ", then ".join(map(_stage_text, stages)), sorted(excluded)
+    return text + (f"; not the {' or '.join(names)}" if names else "")
 
 
 def terms_lines(terms: Ask) -> Iterator[tuple[str, str]]:

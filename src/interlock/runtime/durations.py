@@ -62,3 +62,15 @@ def parse_rfc3339(text: str) -> int:
     """The inverse of `rfc3339`, in milliseconds."""
     parsed = datetime.fromisoformat(text)
     return int(parsed.timestamp()) * 1000 + parsed.microsecond // 1000
+
+
+def duration_text(milliseconds: int) -> str:
+    """A duration with at most two units: 45s, 4m 12s, 1h 03m, 2d 4h."""
+    seconds = max(0, milliseconds) // 1000
+    if seconds < 60:
+        return f"{seconds}s"
+    if seconds < 3_600:
+        return f"{seconds // 60}m {seconds % 60:02}s"
+    if seconds < 86_400:
+        return f"{seconds // 3_600}h {seconds % 3_600 // 60:02}m"
+    return f"{seconds // 86_400}d {seconds % 86_400 // 3_600}h"

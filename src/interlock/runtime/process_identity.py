@@ -30,6 +30,11 @@ def is_dead(runner: str) -> bool:
     return not _exists(pid) or (parts[3] != "" and _start_time(pid) != parts[3])
 
 
+def is_running_here(runner: str) -> bool:
+    """True only for a process of this machine that runs; if uncertain, False."""
+    return runner.startswith(f"runner:{_machine_id()}:") and not is_dead(runner)
+
+
 def _machine_id() -> str:
     """An id of this boot and this process namespace: a container sees other process ids."""
     try:

@@ -37,6 +37,7 @@ from interlock.sdk.client import Client
 from interlock.sdk.embedded import EmbeddedBackend
 from interlock.sdk.remote import RemoteBackend
 from interlock.sdk.session import CachedResult, RunSession, to_not_run_error
+from interlock.sdk.waiting_line import WaitingLines
 
 LISTED_AT_ONCE = 500  # approvals that are read with one request or query
 
@@ -69,6 +70,7 @@ class Interlock:
         retention: str | None = None,
         key: str | None = None,
         insecure: bool = False,
+        quiet: bool = False,
     ) -> None:
         """Configure the connection; nothing is opened yet.
 
@@ -78,13 +80,14 @@ class Interlock:
 
         `retention`, such as "30d", is how long the content of finished calls is kept; without it this program erases
         nothing. The address of a server needs a `key`, and the server's own policy applies. `insecure` allows http://
-        to another machine.
+        to another machine. At a terminal, a call that waits for people says so on standard error, unless `quiet`.
         """
         name = agent or Path(sys.argv[0]).stem or "agent"
         self.program = ProgramIdentity(workspace, name, user or os_user(), make_runner_id(), int(lease_seconds * 1000))
         self.approval_link_template = approval_link(url, workspace)
         options = BackendOptions(policy, tool_approvals, retention, key, insecure)
         self._backend: Backend = make_backend(url, self.program, options)
+        self._lines = WaitingLines(url, workspace, quiet=quiet)
         self._run_id = run_id
         self._specs: dict[str, ToolSpec] = {}
         self._opening = threading.Lock()
@@ -217,7 +220,10 @@ class Interlock:
 
     async def wait(self, approval_id: str, timeout: float | None = None) -> Outcome:
         await self._ensure_open()
-        return await self._backend.wait(approval_id, timeout)
+        if timeout == 0:
+            return await self._backend.wait(approval_id, timeout)
+        async with self._lines.while_waiting(self._backend, approval_id):
+            return await self._backend.wait(approval_id, timeout)
 
     async def start(self, approval_id: str) -> Execution:
         await self._ensure_open()
@@ -324,7 +330,7 @@ class Interlock:
             await asyncio.to_thread(self._connect_locked)
 
     def _start_session(self, loop_thread: LoopThread) -> RunSession:
-        session = RunSession(self._backend, self.program, self._run_id)
+        session = RunSession(self._backend, self.program, self._run_id, self._lines)
         try:
             loop_thread.run(session.open())
         except BaseException:

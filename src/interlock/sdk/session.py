@@ -31,6 +31,7 @@ from interlock.presenters.model_message import to_model_message
 from interlock.runtime.functions import stored_result
 from interlock.runtime.offload import LoopThread
 from interlock.sdk.backend import GAVE_UP, Backend, ProgramIdentity
+from interlock.sdk.waiting_line import WaitingLines
 
 T = TypeVar("T")
 FROZEN_RETRY_SECONDS = 1.0  # seconds between two attempts to start a frozen call
@@ -52,11 +53,12 @@ class CachedResult:
 
 
 class RunSession:
-    def __init__(self, backend: Backend, program: ProgramIdentity, run_id: str | None) -> None:
+    def __init__(self, backend: Backend, program: ProgramIdentity, run_id: str | None, lines: WaitingLines) -> None:
         self.backend = backend
         self.program = program
         self.run_id = run_id or ""
         self._owns_run = run_id is None
+        self._lines = lines
         self._counts: dict[tuple[str, str], int] = defaultdict(int)
         self._count_lock = threading.Lock()
         self.leases = RunningLeases(backend.renew, program.lease)
@@ -197,7 +199,8 @@ class RunSession:
         try:
             if is_frozen:
                 await asyncio.sleep(FROZEN_RETRY_SECONDS)
-            return await self.backend.wait(approval_id)
+            async with self._lines.while_waiting(self.backend, approval_id):
+                return await self.backend.wait(approval_id)
         except asyncio.CancelledError:
             with suppress(Error):
                 await self.backend.cancel(approval_id, GAVE_UP)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 import ssl
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from interlock.core.canonical import MAX_BYTES, canonical
@@ -16,16 +17,20 @@ if TYPE_CHECKING:
     import httpx2
 import ipaddress
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 RETRY_TIMEOUT = 60.0  # seconds without a response after which a server counts as unavailable
 FIRST_RESPONSE_TIMEOUT = 5.0  # the same before the first response: a wrong address should fail soon
 MAX_BACKOFF = 2.0  # seconds; short, so that programs continue soon after a restart of the server
 RESPONSE_TIMEOUT = 30.0  # seconds until a response begins
+STREAM_TIMEOUT = 60.0  # seconds without a heartbeat after which an event stream counts as broken
 FOREVER = float("inf")
 NOTHING_RAN = "Nothing was run."
 IN_PROGRESS = "in_progress"  # an earlier request with the same idempotency key is still being processed
 UNAVAILABLE_STATUSES = frozenset({502, 503, 504})  # from the server, or from a proxy that cannot reach it
+
+
+QueryParams = Mapping[str, str | Sequence[str]]
 
 
 class Transport:
@@ -35,13 +40,34 @@ class Transport:
         self._has_responded = False
         self._http: httpx2.AsyncClient | None = None
 
-    async def get(self, path: str, params: Mapping[str, str] | None = None, **how: Any) -> ResponseBody:
+    async def get(self, path: str, params: QueryParams | None = None, **how: Any) -> ResponseBody:
         return await self._request_with_retry("GET", path, params=params, **how)
 
     async def post(
         self, path: str, body: Mapping[str, object], *, max_bytes: int = MAX_BYTES, **how: Any
     ) -> ResponseBody:
         return await self._request_with_retry("POST", path, content=canonical(body, max_bytes), **how)
+
+    async def delete(self, path: str) -> ResponseBody:
+        return await self._request_with_retry("DELETE", path)
+
+    @asynccontextmanager
+    async def stream_lines(self, path: str, headers: Mapping[str, str]) -> AsyncIterator[AsyncIterator[str]]:
+        """The lines of an event stream; raises StoreUnavailable if it does not begin or breaks off. Never retries."""
+        http, errors = self._http_client(), import_httpx()
+        limits = errors.Timeout(RESPONSE_TIMEOUT, connect=FIRST_RESPONSE_TIMEOUT, read=STREAM_TIMEOUT)
+        wanted = {"accept": "text/event-stream", **headers}
+        try:
+            async with http.stream("GET", path, headers=wanted, timeout=limits) as response:
+                if response.status_code != 200:
+                    await response.aread()
+                    self._parse_response(response)
+                yield response.aiter_lines()
+        except errors.TransportError as error:
+            trouble = self._to_transport_error(error)
+            raise (StoreUnavailable(str(trouble)) if isinstance(trouble, _NoResponse) else trouble) from error
+        except _NoResponse as error:
+            raise StoreUnavailable(str(error)) from error
 
     async def close(self) -> None:
         http, self._http = self._http, None
@@ -84,7 +110,7 @@ class Transport:
         read_timeout: float = RESPONSE_TIMEOUT,
         **what: Any,
     ) -> ResponseBody:
-        http, errors = self._http_client(), _import_httpx()
+        http, errors = self._http_client(), import_httpx()
         limits = errors.Timeout(RESPONSE_TIMEOUT, connect=FIRST_RESPONSE_TIMEOUT, read=read_timeout, pool=None)
         try:
             response = await http.request(method, path, headers=headers, timeout=limits, **what)
@@ -154,7 +180,7 @@ class Transport:
         The environment's proxies apply, except to loopback.
         """
         if self._http is None:
-            library = _import_httpx()
+            library = import_httpx()
             self._http = library.AsyncClient(
                 base_url=self.address.url,
                 headers={
@@ -204,7 +230,8 @@ def _find_cause(error: BaseException | None, kind: type[ssl.SSLError]) -> ssl.SS
     return None
 
 
-def _import_httpx() -> Any:
+def import_httpx() -> Any:
+    """The HTTP library, which only programs need that reach a server."""
     try:
         import httpx2
     except ImportError:
@@ -226,8 +253,8 @@ class ServerAddress:
 
 def parse_server_address(url: str, key: str | None, *, insecure: bool = False) -> ServerAddress:
     """Validate address and key. `insecure` allows http:// to another machine, exposing the key and the arguments."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+    parts = _split(url)
+    if parts is None or not parts.hostname or parts.query or parts.fragment:
         raise Misconfigured(
             f"{_without_password(url)!r} is not the address of a server. Write it like https://interlock.example."
         )
@@ -239,9 +266,19 @@ def parse_server_address(url: str, key: str | None, *, insecure: bool = False) -
     if parts.scheme == "http" and not local and not insecure:
         raise Misconfigured(
             f"{url} is not encrypted: the key and all arguments could be intercepted. Use https://, "
-            "or give insecure=True if the network is your own."
+            "or give insecure=True (--insecure) if the network is your own."
         )
     return ServerAddress(url.rstrip("/"), _check_key(key, url), local)
+
+
+def _split(url: str) -> SplitResult | None:
+    """The parts of an http address; None if it is none."""
+    try:
+        parts = urlsplit(url)
+        is_http = parts.scheme in ("http", "https") and url.isprintable() and parts.port != 0
+    except ValueError:  # such as http://[, or port 99999
+        return None
+    return parts if is_http else None
 
 
 def _check_key(key: str | None, url: str) -> str:

@@ -15,7 +15,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from interlock import __version__
-from interlock.app.bootstrap import AppServices, build_gate_and_inbox, build_services, wall_clock
+from interlock.app.bootstrap import AppServices, build_gate_and_inbox, build_services, database_file, wall_clock
 from interlock.app.gate import Gate
 from interlock.app.inbox import Inbox
 from interlock.app.workspaces import Workspaces
@@ -27,6 +27,7 @@ from interlock.core.policy.policy import Policy
 from interlock.notify.service import build_notification_service
 from interlock.notify.workspace_channels import policy_load_options
 from interlock.policy.file import StalePolicy, read_configured_policy
+from interlock.runtime.running_server import noted_server
 from interlock.server.app import build_app
 from interlock.server.http import JSON_TYPE, RequestTimeout, encode_json
 from interlock.server.lifecycle import SHUTDOWN_GRACE, background_jobs, capture_library_logs, listen, on_signal
@@ -76,7 +77,10 @@ async def serve(settings: Settings, say: PrintLine, *, worker: bool, demo: DemoS
         if demo is not None:
             default_model = settings.default_model
             say(f"{default_model} answers in the demo's chat." if default_model else SCRIPTED_MESSAGE)
-        for line in await _welcome_lines(state, listening):
+        url = _own_url(state, listening)
+        if file := database_file(settings.storage.url):
+            stack.enter_context(noted_server(file, url))
+        for line in await _welcome_lines(state, url):
             say(line)
         _tune_gc()
         await server.serve(sockets=[listening])
@@ -188,9 +192,12 @@ def _raise_file_limit() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-async def _welcome_lines(state: ServerState, listening: socket.socket) -> list[str]:
+def _own_url(state: ServerState, listening: socket.socket) -> str:
     host, port = listening.getsockname()[:2]
-    url = state.settings.server.public_url.rstrip("/") or f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    return state.settings.server.public_url.rstrip("/") or f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+async def _welcome_lines(state: ServerState, url: str) -> list[str]:
     lines = [f"Interlock is running at {url}"]
     if await state.accounts.needs_first_admin(DEFAULT_WORKSPACE):
         token = await state.accounts.create_link(DEFAULT_WORKSPACE, "interlock", role="admin")

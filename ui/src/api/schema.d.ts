@@ -11727,6 +11727,10 @@ export interface operations {
                 since?: string;
                 /** @description Only approvals proposed before this time (RFC 3339). */
                 until?: string;
+                /** @description Only calls with this argument, as PATH=VALUE; the value is JSON, else text. Repeatable. */
+                arg?: string[];
+                /** @description Only approvals whose id begins or ends with this text, at most 50; other filters are ignored. */
+                id?: string;
             };
             header?: never;
             path?: never;

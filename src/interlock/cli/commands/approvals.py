@@ -13,8 +13,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from interlock.app.inbox import ApprovalDetails
 from interlock.cli import prompts
+from interlock.cli.approval_records import ApprovalRow, ApprovalRows, DecisionResult, ShownApproval
 from interlock.cli.cards import (
     decision_text,
     find_approval_view,
@@ -22,22 +22,16 @@ from interlock.cli.cards import (
     render_card,
     styled_risk,
     styled_status,
-    sweep_if_writable,
     time_left,
-    votes_text,
 )
 from interlock.cli.context import (
     ApprovalId,
-    CommandContext,
-    User,
     command,
     is_interactive,
     missing_package_error,
-    open_database,
 )
 from interlock.cli.output import (
     did_you_mean,
-    duration_text,
     print_json,
     say,
     short_id,
@@ -45,18 +39,17 @@ from interlock.cli.output import (
     show,
     table,
 )
-from interlock.core.approval.approval import STATUSES, Approval
-from interlock.core.canonical import parse_json
-from interlock.core.card import escape_invisible, risk_level
-from interlock.core.decision import MAX_COMMENT, Reviewer
+from interlock.cli.review import Resolution, Review
+from interlock.cli.review_source import ActingUser, ReviewContext, ReviewOptions, open_review
+from interlock.core.approval.approval import STATUSES
+from interlock.core.card import escape_invisible
+from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import FindingsNotAcknowledged, InvalidRequest
-from interlock.core.ledger.event import Stored
-from interlock.core.outcome import status_at
 from interlock.core.policy.policy import People
-from interlock.core.ports import ApprovalPage, ApprovalQuery
-from interlock.presenters.approval import approval_item_json, approval_json, approval_sentence
+from interlock.core.ports import ApprovalQuery
+from interlock.core.search import parse_argument_filter
 from interlock.presenters.text import people_text
-from interlock.runtime.durations import parse_duration
+from interlock.runtime.durations import duration_text, parse_duration
 
 COLUMNS = ("ID", "RISK", "WHAT", "TOOL", "AGENT", "STATUS", "AGE", "LEFT", "VOTES")
 NOTHING = "No approvals found."
@@ -90,9 +83,9 @@ Since = Annotated[
 Until = Annotated[str, typer.Option(metavar="TIME", help="Only calls made before then.")]
 
 
-@command(app, open_database, "list")
+@command(app, open_review, "list", kind=ReviewOptions)
 async def list_approvals(
-    context: CommandContext,
+    context: ReviewContext,
     *,
     status: Status = None,
     search: Search = "",
@@ -110,16 +103,15 @@ async def list_approvals(
     """List pending approvals, most urgent first; or search results, newest first."""
     given = SearchOptions(search, person, arg or (), since, until)
     wanted = given.statuses(status or ())
-    await sweep_if_writable(context)
+    await context.review.run_due_timers()
     query = replace(given.query(wanted, context.now()), tool=tool, agent=agent, thread_id=thread, run_id=run)
-    page = await _fill_page(context, replace(query, cursor=cursor, limit=limit))
-    now = context.now()
+    page = await _fill_page(context.review, replace(query, cursor=cursor, limit=limit))
     if context.json:
-        items = [approval_item_json(stored, now) for stored in page.items]
+        items = [row.json for row in page.items]
         print_json({"items": items, "next": page.next, "behind": page.is_index_behind})
         return
     if page.items:
-        show(approvals_table(page.items, now))
+        show(approvals_table(page.items, context.now()))
     else:
         say(_nothing_found(query))
     if page.next:
@@ -128,22 +120,21 @@ async def list_approvals(
         say("The search index is catching up; recent approvals may be missing. Try again in a moment.", style="dim")
 
 
-async def _fill_page(context: CommandContext, query: ApprovalQuery) -> ApprovalPage:
+async def _fill_page(review: Review, query: ApprovalQuery) -> ApprovalRows:
     """Fill the page: a page of a search may be short and still have a next one."""
-    page = await context.services.inbox.list(context.workspace, query)
-    items = _still_matching(page, query, context.now())
+    page = await review.list(query)
+    items = _still_matching(page, query)
     for _ in range(MAX_PAGES):
         if page.next is None or len(items) >= query.limit:
             break
-        rest = replace(query, cursor=page.next, limit=query.limit - len(items))
-        page = await context.services.inbox.list(context.workspace, rest)
-        items += _still_matching(page, query, context.now())
+        page = await review.list(replace(query, cursor=page.next, limit=query.limit - len(items)))
+        items += _still_matching(page, query)
     return replace(page, items=items)
 
 
-def _still_matching(page: ApprovalPage, query: ApprovalQuery, now: int) -> tuple[Stored, ...]:
+def _still_matching(page: ApprovalRows, query: ApprovalQuery) -> list[ApprovalRow]:
     """Items whose status still matches by the clock, also if a read-only database could not record the change."""
-    return tuple(s for s in page.items if not query.statuses or status_at(s.approval, now) in query.statuses)
+    return [row for row in page.items if not query.statuses or row.status in query.statuses]
 
 
 def _nothing_found(query: ApprovalQuery) -> str:
@@ -152,29 +143,29 @@ def _nothing_found(query: ApprovalQuery) -> str:
     return "No pending approvals match. To search all: --status all" if query.statuses == PENDING else NOTHING
 
 
-def approvals_table(items: Sequence[Stored], now: int) -> Table:
-    return table(COLUMNS, [_row(stored, now) for stored in items], stretch="WHAT", spare=OPTIONAL_COLUMNS)
+def approvals_table(items: Sequence[ApprovalRow], now: int) -> Table:
+    return table(COLUMNS, [_row(row, now) for row in items], stretch="WHAT", spare=OPTIONAL_COLUMNS)
 
 
-@command(app, open_database, "show")
+@command(app, open_review, "show", kind=ReviewOptions)
 async def show_approval(
-    context: CommandContext,
+    context: ReviewContext,
     approval_id: ApprovalId,
     full: Annotated[bool, typer.Option("--full", help="Show long values in full.")] = False,
 ) -> None:
     """Show one approval: the call, its arguments, who has to approve, and its history."""
-    await sweep_if_writable(context)
-    view = await find_approval_view(context, approval_id)
+    await context.review.run_due_timers()
+    view = await find_approval_view(context.review, approval_id)
     if context.json:
-        print_json(approval_json(view, context.now()))
+        print_json(view.json)
     else:
         show(render_card(view, context.now(), full=full))
 
 
-@command(app, open_database, "watch")
+@command(app, open_review, "watch", kind=ReviewOptions)
 async def watch_approvals(
-    context: CommandContext,
-    user: User = "",
+    context: ReviewContext,
+    user: ActingUser = "",
     once: Annotated[bool, typer.Option("--once", help="Print the pending approvals and exit.")] = False,
     mine: Annotated[
         bool, typer.Option("--mine", help="In the live list, show only approvals that need your decision.")
@@ -185,28 +176,26 @@ async def watch_approvals(
         await list_approvals(context)
         return
     if context.json or not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
-        await print_events(context)
+        await print_events(context.review, as_json=context.json)
         return
     try:
         from interlock.cli.watch import run_live_view
     except ImportError as error:
         raise missing_package_error(error, "terminal") from None
-    await run_live_view(context, user, mine=mine)
+    await run_live_view(context.review, user, mine=mine)
 
 
-def _row(stored: Stored, now: int) -> tuple[Text | str, ...]:
-    approval, subject = stored.approval, stored.approval.subject
-    status = status_at(approval, now)
+def _row(row: ApprovalRow, now: int) -> tuple[Text | str, ...]:
     return (
-        escape_invisible(short_id(approval.id)),
-        styled_risk(risk_level(subject.effect, subject.priority)),
-        shorten(approval_sentence(stored)),
-        escape_invisible(subject.tool),
-        escape_invisible(subject.agent),
-        styled_status(status),
-        duration_text(now - approval.created_at),
-        time_left(approval, status, now),
-        votes_text(approval),
+        escape_invisible(short_id(row.id)),
+        styled_risk(row.risk),
+        shorten(row.sentence),
+        escape_invisible(row.tool),
+        escape_invisible(row.agent),
+        styled_status(row.status),
+        duration_text(now - row.created_at),
+        time_left(row, now),
+        row.votes_text,
     )
 
 
@@ -235,7 +224,7 @@ class SearchOptions:
             statuses,
             text=self.search,
             person=self.person,
-            arguments=tuple(map(_parse_argument_filter, self.arg)),
+            arguments=tuple(map(_argument_filter, self.arg)),
             since=_parse_moment("--since", self.since, now) or 0,
             until=_parse_moment("--until", self.until, now),
         )
@@ -249,15 +238,11 @@ def _check_status(text: str) -> str:
     return text
 
 
-def _parse_argument_filter(text: str) -> tuple[str, object]:
-    """Parse PATH=VALUE. The value is JSON if it parses: 5 is a number, "5" in quotation marks a text."""
-    path, equals, value = text.partition("=")
-    if not path or not equals:
-        raise InvalidRequest(f"--arg {text!r} is not PATH=VALUE. Write --arg to=bob or --arg order.total=100.")
+def _argument_filter(text: str) -> tuple[str, object]:
     try:
-        return path, parse_json(value)
-    except InvalidRequest:
-        return path, value
+        return parse_argument_filter(text)
+    except InvalidRequest as error:
+        raise InvalidRequest(f"--arg {error.message} Write --arg to=bob or --arg order.total=100.") from None
 
 
 def _parse_moment(option: str, text: str, now: int) -> int | None:
@@ -285,32 +270,32 @@ Acknowledge = Annotated[
 AcknowledgeAll = Annotated[bool, typer.Option("--acknowledge-all", help="Print all findings, and acknowledge them.")]
 
 
-@command(app, open_database)
+@command(app, open_review, kind=ReviewOptions)
 async def approve(
-    context: CommandContext,
+    context: ReviewContext,
     approval_id: ApprovalId,
     comment: Comment = "",
     acknowledge: Acknowledge = None,
     acknowledge_all: AcknowledgeAll = False,
     yes: Yes = False,
-    user: User = "",
+    user: ActingUser = "",
 ) -> None:
     """Approve the call with the arguments on the card."""
-    view = await find_approval_view(context, approval_id)
+    view = await find_approval_view(context.review, approval_id)
     asks = is_interactive() and not yes
     if asks:
         show(render_card(view, context.now()), stderr=True)
     seen = prompts.acknowledged_ids(view.card.findings, acknowledge or (), all_of_them=acknowledge_all)
-    if asks and view.status == "pending":
+    if asks and view.row.status == "pending":
         seen = prompts.acknowledge_each(view.card.findings, seen)
         prompts.confirm("Approve this call?")
     after = await _decide(context, view, {"kind": "approve", "comment": comment, "acknowledged": seen}, user)
     await print_decision(context, view, after)
 
 
-@command(app, open_database)
+@command(app, open_review, kind=ReviewOptions)
 async def edit(
-    context: CommandContext,
+    context: ReviewContext,
     approval_id: ApprovalId,
     args: Annotated[
         str, typer.Option(metavar="JSON", help="All arguments; @FILE reads a file, - reads standard input.")
@@ -319,13 +304,13 @@ async def edit(
     acknowledge: Acknowledge = None,
     acknowledge_all: AcknowledgeAll = False,
     yes: Yes = False,
-    user: User = "",
+    user: ActingUser = "",
 ) -> None:
     """Change the arguments, and approve them unless the rule excludes editors."""
     new_args = prompts.json_option("--args", args)
     if not isinstance(new_args, Mapping):
         raise InvalidRequest('--args must be an object, such as {"title": "Fix login"}.')
-    view = await find_approval_view(context, approval_id)
+    view = await find_approval_view(context.review, approval_id)
     prompts.show_changes(view, new_args)
     findings = prompts.findings_in(view, new_args)
     seen = prompts.acknowledged_ids(findings, acknowledge or (), all_of_them=acknowledge_all)
@@ -336,21 +321,21 @@ async def edit(
     await print_decision(context, view, await _decide(context, view, body, user))
 
 
-@command(app, open_database)
+@command(app, open_review, kind=ReviewOptions)
 async def respond(
-    context: CommandContext,
+    context: ReviewContext,
     approval_id: ApprovalId,
     message: Annotated[str, typer.Argument(metavar="[MESSAGE]", show_default=False, help="Answer for the agent.")] = "",
     answer: Annotated[
         str, typer.Option(metavar="JSON", help="JSON answer instead of text, validated by the question's schema.")
     ] = "",
     comment: Comment = "",
-    user: User = "",
+    user: ActingUser = "",
 ) -> None:
     """Answer the agent instead of running the call. A question can only be answered."""
     if bool(message) == bool(answer):
         raise InvalidRequest("Give either MESSAGE or --answer JSON.")
-    view = await find_approval_view(context, approval_id)
+    view = await find_approval_view(context.review, approval_id)
     data = prompts.json_option("--answer", answer) if answer else prompts.parse_answer(view, message)
     said = {"message": message} if data is None else {"answer": data}
     await print_decision(
@@ -358,57 +343,56 @@ async def respond(
     )
 
 
-@command(app, open_database)
+@command(app, open_review, kind=ReviewOptions)
 async def reject(
-    context: CommandContext,
+    context: ReviewContext,
     approval_id: ApprovalId,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Reason, sent to the agent.")] = "",
     comment: Comment = "",
-    user: User = "",
+    user: ActingUser = "",
 ) -> None:
     """Reject the call. Can be undone within the undo window."""
-    view = await find_approval_view(context, approval_id)
+    view = await find_approval_view(context.review, approval_id)
     after = await _decide(context, view, {"kind": "reject", "reason": reason, "comment": comment}, user)
     await print_decision(context, view, after)
 
 
-@command(app, open_database)
-async def undo(context: CommandContext, approval_id: ApprovalId, user: User = "") -> None:
+@command(app, open_review, kind=ReviewOptions)
+async def undo(context: ReviewContext, approval_id: ApprovalId, user: ActingUser = "") -> None:
     """Undo a rejection within its undo window."""
-    view = await find_approval_view(context, approval_id)
-    person = await context.resolve_reviewer(user)
-    await print_decision(
-        context, view, await context.services.inbox.undo(context.workspace, view.stored.approval.id, person)
-    )
+    view = await find_approval_view(context.review, approval_id)
+    await print_decision(context, view, await context.review.undo(view.row.id, user))
 
 
-@command(app, open_database)
+@command(app, open_review, kind=ReviewOptions)
 async def delegate(
-    context: CommandContext,
+    context: ReviewContext,
     approval_id: ApprovalId,
     to_user: Annotated[list[str] | None, typer.Option(metavar="NAME", help="User to delegate to. Repeatable.")] = None,
     to_team: Annotated[list[str] | None, typer.Option(metavar="TEAM", help="Team to delegate to. Repeatable.")] = None,
-    user: User = "",
+    user: ActingUser = "",
 ) -> None:
     """Delegate your vote on this approval."""
     people = People(frozenset(to_user or ()), frozenset(to_team or ()))
     if people == People():
         raise InvalidRequest("Give a delegate: --to-user NAME or --to-team TEAM.")
-    view = await find_approval_view(context, approval_id)
-    person = await context.resolve_reviewer(user)
-    await context.services.inbox.delegate(context.workspace, view.stored.approval.id, people, person)
-    await print_delegation(context, view, people, person)
+    view = await find_approval_view(context.review, approval_id)
+    name = await context.review.delegate(view.row.id, people, user)
+    if context.json:
+        print_json((await context.review.show(view.row.id)).json)
+    else:
+        say(f"{people_text(people)} may now decide this on behalf of {escape_invisible(name)}.")
 
 
-@command(app, open_database)
+@command(app, open_review, kind=ReviewOptions)
 async def resolve(
-    context: CommandContext,
+    context: ReviewContext,
     approval_id: ApprovalId,
     succeeded: Annotated[bool, typer.Option("--succeeded", help="You checked: it took effect.")] = False,
     failed: Annotated[bool, typer.Option("--failed", help="You checked: it did not take effect.")] = False,
     note: Annotated[str, typer.Option(metavar="TEXT", help="Evidence, recorded in the ledger.")] = "",
     result: Annotated[str, typer.Option(metavar="JSON", help="Result of the tool, for the agent.")] = "",
-    user: User = "",
+    user: ActingUser = "",
 ) -> None:
     """Record the outcome of a call whose status is unknown. Runs nothing."""
     if succeeded == failed:
@@ -416,37 +400,21 @@ async def resolve(
     if failed and result:
         raise InvalidRequest("--result requires --succeeded. Describe the failure with --note.")
     given = prompts.json_option("--result", result) if result else None
-    view = await find_approval_view(context, approval_id)
-    after = await context.services.inbox.resolve_unknown(
-        context.workspace,
-        view.stored.approval.id,
-        await context.resolve_reviewer(user),
-        ok=succeeded,
-        note=prompts.check_length("--note", note),
-        result=given,
-    )
-    await print_decision(context, view, after)
+    view = await find_approval_view(context.review, approval_id)
+    resolution = Resolution(succeeded, prompts.check_length("--note", note), given)
+    await print_decision(context, view, await context.review.resolve(view.row.id, resolution, user))
 
 
-async def _decide(context: CommandContext, view: ApprovalDetails, body: Mapping[str, object], user: str) -> Approval:
+async def _decide(context: ReviewContext, view: ShownApproval, body: Mapping[str, object], user: str) -> DecisionResult:
     try:
-        return await context.decide(view.stored.approval, body, user)
+        return await context.review.decide(view, body, user)
     except FindingsNotAcknowledged as error:
         error.message += " (--acknowledge ID, or --acknowledge-all)"
         raise
 
 
-async def print_decision(context: CommandContext, before: ApprovalDetails, after: Approval) -> None:
+async def print_decision(context: ReviewContext, before: ShownApproval, after: DecisionResult) -> None:
     if context.json:
-        print_json(approval_json(await context.services.inbox.show(context.workspace, after.id), context.now()))
+        print_json((await context.review.show(after.id)).json)
     else:
-        say(decision_text(before.stored.approval, after, context.now()))
-
-
-async def print_delegation(context: CommandContext, view: ApprovalDetails, people: People, person: Reviewer) -> None:
-    if context.json:
-        print_json(
-            approval_json(await context.services.inbox.show(context.workspace, view.stored.approval.id), context.now())
-        )
-    else:
-        say(f"{people_text(people)} may now decide this on behalf of {escape_invisible(person.name)}.")
+        say(decision_text(before.row, after, context.now()))

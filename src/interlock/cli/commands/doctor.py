@@ -23,7 +23,7 @@ from interlock.app.bootstrap import (
 from interlock.cli.context import CommandContext, CommandOptions, open_database
 from interlock.cli.current_policy import current_source, declared_only_text, load_source, make_catalog
 from interlock.cli.doctor import check_channels, check_chat, check_other_workspaces, check_server
-from interlock.cli.output import duration_text, local_time, print_json, say, show
+from interlock.cli.output import local_time, print_json, say, show
 from interlock.config.load import Settings
 from interlock.core.call import DEFAULT_WORKSPACE
 from interlock.core.card import escape_invisible
@@ -33,6 +33,7 @@ from interlock.core.policy.policy import Policy
 from interlock.notify.workspace_channels import policy_load_options
 from interlock.policy.file import read_configured_policy
 from interlock.presenters.text import pluralize
+from interlock.runtime.durations import duration_text
 from interlock.storage.engine.metrics import CheckResult, CheckStatus
 
 STYLES: dict[CheckStatus, str] = {"ok": "green", "warn": "yellow", "fail": "bold red"}

@@ -11,9 +11,10 @@ from rich.progress import Progress
 from rich.text import Text
 
 from interlock.cli import prompts
-from interlock.cli.cards import find_approval_id, sweep_if_writable
+from interlock.cli.cards import find_approval_id
 from interlock.cli.context import CommandContext, is_interactive
 from interlock.cli.output import print_json, say, short_id, show
+from interlock.cli.review import DatabaseReview
 from interlock.core.card import escape_invisible
 from interlock.core.chat.thread import THREAD_ID_PREFIX
 from interlock.core.decision import Reviewer
@@ -46,7 +47,7 @@ async def erase(context: CommandContext, options: EraseOptions) -> None:
     if options.retention:
         await _by_retention(context, options, person)
         return
-    await sweep_if_writable(context)  # an approval that has expired by the clock counts as finished
+    await DatabaseReview(context).run_due_timers()  # an approval that has expired by the clock counts as finished
     erasure = await _erasure(context, options)
     if is_interactive() and not (options.yes or options.dry_run):
         await _ask(context, erasure, person)
@@ -61,7 +62,7 @@ async def erase(context: CommandContext, options: EraseOptions) -> None:
 async def _erasure(context: CommandContext, options: EraseOptions) -> Erasure:
     reason = prompts.check_length("--reason", options.reason)
     if options.approval:
-        return Erasure("approval", await find_approval_id(context, options.approval), reason)
+        return Erasure("approval", await find_approval_id(DatabaseReview(context), options.approval), reason)
     return Erasure("thread", options.thread, reason) if options.thread else Erasure("person", options.person, reason)
 
 

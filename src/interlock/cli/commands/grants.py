@@ -16,7 +16,6 @@ from interlock.cli.cards import MAX_NAMED, check_id_length, styled_status
 from interlock.cli.context import CommandContext, User, command, open_database
 from interlock.cli.output import (
     did_you_mean,
-    duration_text,
     grid,
     local_time,
     print_json,
@@ -35,7 +34,7 @@ from interlock.core.ports import ApprovalQuery
 from interlock.presenters.approval import approval_sentence, entry_content
 from interlock.presenters.policy import grant_amount, grant_json, grant_view_json, grant_warnings
 from interlock.presenters.text import pluralize
-from interlock.runtime.durations import parse_duration
+from interlock.runtime.durations import duration_text, parse_duration
 
 app = typer.Typer()
 

@@ -13,12 +13,12 @@ import typer
 
 from interlock.app.bootstrap import mask_password, missing_database_file
 from interlock.cli.context import CommandContext, CommandOptions, command, open_database, without_database
-from interlock.cli.output import duration_text, local_time, print_json, say, shorten, show, table
+from interlock.cli.output import local_time, print_json, say, shorten, show, table
 from interlock.config.load import agent_key
 from interlock.core.card import escape_invisible
 from interlock.core.errors import Misconfigured
 from interlock.core.run import Pause
-from interlock.runtime.durations import rfc3339
+from interlock.runtime.durations import duration_text, rfc3339
 from interlock.runtime.import_path import CodeSource, import_object, is_import_path
 from interlock.sdk.interlock import Interlock
 from interlock.server.lifecycle import on_signal

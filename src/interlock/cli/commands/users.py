@@ -11,6 +11,7 @@ import typer
 
 from interlock.accounts.accounts import Accounts
 from interlock.accounts.passwords import MAX_LENGTH, check_password
+from interlock.app.bootstrap import database_file
 from interlock.cli import prompts
 from interlock.cli.context import CommandContext, command, is_interactive, open_database, open_or_create_database
 from interlock.cli.output import print_json, say, show, table
@@ -21,12 +22,14 @@ from interlock.core.ports import User
 from interlock.core.removal import RemovalEffects
 from interlock.presenters.text import join_or_none, pluralize
 from interlock.runtime.durations import parse_duration, rfc3339
+from interlock.runtime.running_server import running_server
 
 app = typer.Typer()
 
 Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="Name of the user, as in the policy.")]
 Team = Annotated[list[str] | None, typer.Option(metavar="TEAM", help="Team of the user. Repeatable.")]
 OTHER_ADDRESS = "To use another: --url URL, or server: {public_url: URL} in the configuration."
+NOT_RUNNING = "No server runs on this database now, as far as this machine can tell"
 
 
 class UserRole(StrEnum):
@@ -144,7 +147,8 @@ async def link(
     team: Team = None,
     lasts: Annotated[str, typer.Option(metavar="TIME", help="How long the link is valid.")] = "1h",
     url: Annotated[
-        str, typer.Option(metavar="URL", show_default="server.public_url", help="Address of the server.")
+        str,
+        typer.Option(metavar="URL", show_default="server.public_url, or where it runs", help="Address of the server."),
     ] = "",
 ) -> None:
     """Print a one-time sign-in link, with which a user can also set a password."""
@@ -158,17 +162,26 @@ async def link(
         frozenset(team or ()),
         parse_duration(lasts),
     )
-    server = context.settings.server
-    named = (url or server.public_url).rstrip("/")
-    base = named or f"http://{server.host}:{server.port}"
+    base, is_certain = _server_address(context, url)
     address = f"{base}/welcome#{token}"
     if context.json:
         print_json({"user": name, "link": address, "lasts": lasts})
     else:
         say(f"Valid for one sign-in as {escape_invisible(name)}, within {lasts}:")
         typer.echo(address)
-        if not named:
-            typer.echo(f"The server's address is not set; this link uses {base}. {OTHER_ADDRESS}", err=True)
+        if not is_certain:
+            hint = f"{NOT_RUNNING}. The link is for {base}, where `interlock serve` would listen. {OTHER_ADDRESS}"
+            typer.echo(hint, err=True)
+
+
+def _server_address(context: CommandContext, url: str) -> tuple[str, bool]:
+    """The address that the server has: as named, as configured, or of the server that runs on this database.
+
+    Without one of these, where a server with this configuration would listen, and False.
+    """
+    server, file = context.settings.server, database_file(context.settings.storage.url)
+    known = url or server.public_url or (running_server(file) if file else "")
+    return (known.rstrip("/"), True) if known else (f"http://{server.host}:{server.port}", False)
 
 
 @command(app, open_database)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Literal, cast
 
@@ -28,7 +28,8 @@ from interlock.core.decision import (
 from interlock.core.errors import Conflict, Error, Expired, Forbidden, InvalidDecision, InvalidRequest, NotFound
 from interlock.core.notify.delivery import Delivery
 from interlock.core.policy.policy import People
-from interlock.core.ports import ApprovalQuery
+from interlock.core.ports import ApprovalPage, ApprovalQuery
+from interlock.core.search import parse_argument_filter
 from interlock.presenters.approval import decision_result_json, inbox_row_json
 from interlock.runtime.durations import parse_time
 from interlock.server.asgi_route import AsgiRouter
@@ -64,6 +65,8 @@ from interlock.storage.engine.queries import MAX_LIMIT
 
 MAX_BULK = 500
 MAX_NAME = 500  # characters of a filter
+MAX_ARGUMENT_FILTERS = 20
+MIN_ID_PART, MAX_BY_ID = 4, 50
 
 router, asgi_routes = APIRouter(prefix="/api/approvals", tags=["approvals"]), AsgiRouter("approvals")
 
@@ -110,6 +113,21 @@ class ApprovalsQuery(PendingApprovalsQuery):
     status: StatusFilter = ""
     since: Annotated[Name, Field(description="Only approvals proposed since this time (RFC 3339), inclusive.")] = ""
     until: Annotated[Name, Field(description="Only approvals proposed before this time (RFC 3339).")] = ""
+    arg: Annotated[
+        list[Name],
+        Field(
+            max_length=MAX_ARGUMENT_FILTERS,
+            description="Only calls with this argument, as PATH=VALUE; the value is JSON, else text. Repeatable.",
+        ),
+    ] = []
+    id: Annotated[
+        str,
+        Field(
+            min_length=MIN_ID_PART,
+            max_length=MAX_NAME,
+            description="Only approvals whose id begins or ends with this text, at most 50; other filters are ignored.",
+        ),
+    ] = ""
 
 
 class BulkDecisionsBody(RequestBody):
@@ -191,8 +209,9 @@ class BulkDecisionResults(ResponseModel):
 @router.get("", responses=documented_responses(ApprovalPageJson), **require_roles(VIEWERS))
 async def list_approvals(filters: Annotated[ApprovalsQuery, Query()], context: ContextDep) -> Response:
     """Approvals, newest first; with status=pending, those that expire first."""
-    times = _time_range(filters)
-    return await _page(context, filters, split_statuses(filters.status), times)
+    if filters.id:
+        return await _page_by_id(context, filters)
+    return await _page(context, filters, split_statuses(filters.status), _time_range(filters), filters.arg)
 
 
 @router.get("/pending", responses=documented_responses(ApprovalPageJson), **require_roles(VIEWERS))
@@ -291,8 +310,22 @@ def _time_range(filters: ApprovalsQuery) -> TimeRange:
     return since, parse_time(filters.until) if filters.until else None
 
 
+async def _page_by_id(context: RequestContext, filters: ApprovalsQuery) -> Response:
+    """Approvals by a part of their id, the newest first, on one page."""
+    now, store = context.state.clock(), context.state.store
+    ids = await store.find_ids(context.workspace, filters.id, min(filters.limit, MAX_BY_ID))
+    found = tuple([await store.get(context.workspace, approval_id) for approval_id in ids])
+    page = context.inbox.in_force.defer_page(ApprovalPage(found, None), now)
+    items = [inbox_row_json(stored, now, context.reviewer) for stored in page.items]
+    return to_starlette(json_response({"items": items, "next": None, "behind": False}))
+
+
 async def _page(
-    context: RequestContext, filters: PendingApprovalsQuery, statuses: tuple[str, ...], times: TimeRange = (0, None)
+    context: RequestContext,
+    filters: PendingApprovalsQuery,
+    statuses: tuple[str, ...],
+    times: TimeRange = (0, None),
+    arguments: Sequence[str] = (),
 ) -> Response:
     query = ApprovalQuery(
         statuses,
@@ -308,6 +341,7 @@ async def _page(
         team=filters.team,
         since=times[0],
         until=times[1],
+        arguments=tuple(map(parse_argument_filter, arguments)),
     )
     page, now = await context.inbox.list(context.workspace, query), context.state.clock()
     found = [each for each in page.items if not filters.mine or needs_reviewer(each.approval, context.reviewer, now)]
