@@ -25,12 +25,7 @@ export function AgentDescription({ agent, mayEdit }: { agent: AgentInfo; mayEdit
     title.current?.focus();
   };
   if (agent.source === "calls")
-    return (
-      <Text size="sm">
-        This agent runs outside Interlock and is known from its calls. You can still set here which of its
-        tools require approval.
-      </Text>
-    );
+    return <Text size="sm">You can set here which of its tools require approval.</Text>;
   return (
     <Paper withBorder p="md" component="section" aria-labelledby="about">
       <Group justify="space-between">

@@ -1,16 +1,20 @@
-import { Anchor, Badge, Button, Group, List, Paper, Stack, Text, Title } from "@mantine/core";
+import { Anchor, Button, List, Paper, Stack, Text, Title } from "@mantine/core";
 import { Link, useLocation, useSearchParams } from "wouter";
+import { useAgentActivity, useCallsOf } from "../../api/activity";
 import { isAdmin, useMe } from "../../api/currentUser";
 import { Page } from "../../components/Page";
-import { EmptyState, ErrorMessage, Loading } from "../../components/States";
+import { ErrorMessage, Loading } from "../../components/States";
 import { TimeAgo } from "../../components/TimeAgo";
+import { Activity, Seen } from "./Activity";
 import { AgentActions, TryIt } from "./AgentActions";
-import { describeOrigin, nameSource } from "./agentChange";
+import { describeOrigin } from "./agentChange";
 import { AgentDescription } from "./AgentDescription";
+import { AgentList } from "./AgentList";
 import css from "./Agents.module.css";
 import { DeclaredTools } from "./DeclaredTools";
+import { FreezeAgent } from "./FreezeAgent";
 import { NewAgent } from "./NewAgent";
-import { useAgent, useAgentChanges, useAgents, type AgentInfo } from "./queries";
+import { useAgent, useAgentChanges, type AgentInfo } from "./queries";
 import { ToolList } from "./ToolList";
 
 /** All agents, one agent with its tools, or the form of a new one. */
@@ -25,85 +29,45 @@ export default function Agents() {
   return isNew && isAdmin(me) ? <NewAgent copied={params.get("copy") ?? ""} /> : <AgentList />;
 }
 
-function AgentList() {
-  const agents = useAgents();
-  const me = useMe().data;
-  return (
-    <Page
-      title="Agents"
-      actions={
-        isAdmin(me) && (
-          <Button component={Link} href="/agents?new=1">
-            New agent
-          </Button>
-        )
-      }
-    >
-      {agents.isPending && <Loading />}
-      {agents.error && <ErrorMessage error={agents.error} onRetry={() => void agents.refetch()} />}
-      {agents.data?.items.length === 0 && (
-        <EmptyState title="No agents">
-          Agents appear here once they are configured or have made a call.
-        </EmptyState>
-      )}
-      <Stack gap="sm" component="ul" className={css.plain} aria-label="Agents">
-        {agents.data?.items.map((agent) => (
-          <Row key={agent.name} agent={agent} />
-        ))}
-      </Stack>
-      {isAdmin(me) && <DeclaredTools />}
-    </Page>
-  );
-}
-
-function Row({ agent }: { agent: AgentInfo }) {
-  const gates = Object.values(agent.tool_approvals);
-  return (
-    <Paper withBorder p="md" component="li">
-      <Group justify="space-between" gap="xs">
-        <Anchor
-          component={Link}
-          href={`/agents/${encodeURIComponent(agent.name)}`}
-          fw={600}
-          className={css.way}
-        >
-          {agent.name}
-        </Anchor>
-        <Group gap="xs">
-          {agent.warnings.length > 0 && (
-            <Badge variant="outline" color="orange" className={css.warned}>
-              {agent.warnings.length === 1 ? "1 warning" : `${agent.warnings.length} warnings`}
-            </Badge>
-          )}
-          <Badge variant="default">{nameSource(agent)}</Badge>
-        </Group>
-      </Group>
-      <Text size="sm" c="dimmed">
-        {agent.source === "calls" ? "Known from its calls" : agent.model || "The default model"}
-        {agent.tools.length > 0 && ` · tools: ${shortList(agent.tools)}`}
-        {gates.length > 0 && ` · ${gates.length === 1 ? "1 switch" : `${gates.length} switches`} set`}
-        {agent.version > 0 && ` · version ${agent.version}`}
-      </Text>
-    </Paper>
-  );
-}
-
-function shortList(names: string[]): string {
-  return names.length > 6 ? `${names.slice(0, 6).join(", ")} and ${names.length - 6} more` : names.join(", ");
-}
-
 /** One agent: its description, its warnings, and its tools. */
 function AgentDetails({ name }: { name: string }) {
   const agent = useAgent(name);
+  const activity = useAgentActivity(name);
+  useCallsOf(name);
   return (
-    <Page title={name} actions={agent.data && <AgentActions agent={agent.data} />}>
-      <Anchor component={Link} href="/agents" size="sm" w="fit-content">
-        All agents
-      </Anchor>
+    <Page
+      title={name}
+      actions={
+        <>
+          {agent.data && <AgentActions agent={agent.data} />}
+          {agent.data && (
+            <Button variant="default" component={Link} href={`/history?agent=${encodeURIComponent(name)}`}>
+              Calls
+            </Button>
+          )}
+          {activity.data && <FreezeAgent agent={name} pending={activity.data.pending} />}
+        </>
+      }
+    >
+      <Text size="sm" c="dimmed">
+        <Anchor component={Link} href="/agents" inherit underline="always">
+          All agents
+        </Anchor>
+        {activity.data && (
+          <>
+            {" "}
+            · <Seen activity={activity.data} />
+          </>
+        )}
+      </Text>
       {agent.isPending && <Loading />}
       {agent.error && !agent.data && (
         <ErrorMessage error={agent.error} onRetry={() => void agent.refetch()} />
       )}
+      {agent.data && activity.error && !activity.data && (
+        <ErrorMessage error={activity.error} onRetry={() => void activity.refetch()} />
+      )}
+      {activity.data && <Activity activity={activity.data} />}
       {agent.data && <AgentSections agent={agent.data} />}
     </Page>
   );
