@@ -4,12 +4,13 @@ import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useRef, useState, type ReactNode } from "react";
 import { Link, Redirect, useLocation } from "wouter";
 import { ApiError, callApi, setSignInPrompt } from "./api/client";
-import { mayDecide, useMe, type CurrentUser } from "./api/currentUser";
+import { isAdmin, mayDecide, useMe, type CurrentUser } from "./api/currentUser";
 import { ApprovalModal } from "./card/ApprovalModal";
 import { ErrorBoundary } from "./components/ErrorBoundary";
 import { FreezeBanner } from "./components/FreezeBanner";
 import { SignedOutNotice } from "./components/SignedOutNotice";
 import { ErrorMessage, Loading } from "./components/States";
+import { isFirstRun } from "./firstRun";
 import { approvalIdAt, readLinkToken } from "./live/approvalLink";
 import { useLiveState, type StreamState } from "./live/live";
 import { useNotifications } from "./live/notifications";
@@ -47,7 +48,7 @@ function SignedInShell({ me, children }: { me: CurrentUser; children: ReactNode 
   useSessionSync(me);
   useNotifications(me);
   usePageFocus(navPage?.to ?? path);
-  if (path === "/") return <Redirect to={homePath(me)} replace />;
+  if (path === "/") return <FirstPage me={me} />;
   return (
     <div className={css.frame}>
       <a className={css.skip} href="#page">
@@ -127,6 +128,14 @@ function Navigation({ me, path }: { me: CurrentUser; path: string }) {
   );
 }
 
+/** Where the app opens: a server without a single call shows an admin how to connect an agent. */
+function FirstPage({ me }: { me: CurrentUser }) {
+  const stats = useStats();
+  if (stats.isPending && isAdmin(me)) return <Loading />;
+  const isFirst = stats.data && isFirstRun(me, stats.data);
+  return <Redirect to={isFirst ? "/connect" : homePath(me)} replace />;
+}
+
 /** Explains why the user has no access. */
 function NoAccess({ me, reason }: { me: CurrentUser; reason: string }) {
   return (
@@ -143,11 +152,14 @@ function NoAccess({ me, reason }: { me: CurrentUser; reason: string }) {
 
 /** Number of pending calls, refreshed by the live connection. */
 function usePendingCount(): number {
-  const stats = useQuery({
+  return useStats().data?.pending ?? 0;
+}
+
+function useStats() {
+  return useQuery({
     queryKey: ["stats"],
     queryFn: ({ signal }) => callApi("get", "/api/stats", { signal }),
   });
-  return stats.data?.pending ?? 0;
 }
 
 /** Shows whether the page is up to date. */

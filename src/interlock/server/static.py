@@ -35,6 +35,7 @@ PAGE_PATHS = (
     "/statistics",
     "/agents",
     "/agents/{name}",
+    "/connect",
     "/content",
     "/content/{kind}",
     "/content/{kind}/{item_id}",
