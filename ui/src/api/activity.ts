@@ -8,6 +8,7 @@ export type AgentActivityDetails = Schemas["AgentActivityDetails"];
 
 const ACTIVITY_KEY = ["agents", "activity"];
 const REFRESH_INTERVAL = 30_000;
+const CALLS_INTERVAL = 1_000; // at the most often
 const PROPOSALS = new Set(["proposed", "allowed", "denied"]);
 
 /** What each agent did in the last days; those with nothing but a key are listed too. */
@@ -27,15 +28,21 @@ export function useAgentActivity(name: string) {
   });
 }
 
-/** Loads the activity as soon as this agent makes a call. */
+/** Loads the activity when this agent makes a call; of many calls at once, not for each. */
 export function useCallsOf(agent: string): void {
   const queries = useQueryClient();
-  useEffect(
-    () =>
-      live.subscribe(({ kind, actor }) => {
-        if (PROPOSALS.has(kind) && actor === `agent:${agent}`)
-          void queries.invalidateQueries({ queryKey: ACTIVITY_KEY });
-      }),
-    [queries, agent],
-  );
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const unsubscribe = live.subscribe(({ kind, actor }) => {
+      if (!PROPOSALS.has(kind) || actor !== `agent:${agent}`) return;
+      timer ??= setTimeout(() => {
+        timer = undefined;
+        void queries.invalidateQueries({ queryKey: ACTIVITY_KEY });
+      }, CALLS_INTERVAL);
+    });
+    return () => {
+      unsubscribe();
+      clearTimeout(timer);
+    };
+  }, [queries, agent]);
 }
