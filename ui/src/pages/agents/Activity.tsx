@@ -1,4 +1,4 @@
-import { Anchor, Button, Paper, Stack, Table, Text, Title } from "@mantine/core";
+import { Anchor, Button, Paper, Stack, Text, Title } from "@mantine/core";
 import { useState, type ReactNode } from "react";
 import { Link } from "wouter";
 import type { AgentActivityDetails } from "../../api/activity";
@@ -113,26 +113,26 @@ function Days({ activity: { days, calls, asked } }: { activity: AgentActivityDet
               Show as table
             </Text>
           </summary>
-          <Table>
-            <Table.Thead>
-              <Table.Tr>
-                <Table.Th>Day (UTC)</Table.Th>
-                <Table.Th>Calls</Table.Th>
-                <Table.Th>Asked a person</Table.Th>
-              </Table.Tr>
-            </Table.Thead>
-            <Table.Tbody>
+          <table className={css.dayTable}>
+            <thead>
+              <tr>
+                <th scope="col">Day (UTC)</th>
+                <th scope="col">Calls</th>
+                <th scope="col">Asked a person</th>
+              </tr>
+            </thead>
+            <tbody>
               {days
                 .filter((day) => day.calls > 0)
                 .map((day) => (
-                  <Table.Tr key={day.at}>
-                    <Table.Td>{date(day.at)}</Table.Td>
-                    <Table.Td>{day.calls.toLocaleString()}</Table.Td>
-                    <Table.Td>{day.asked.toLocaleString()}</Table.Td>
-                  </Table.Tr>
+                  <tr key={day.at}>
+                    <td>{date(day.at)}</td>
+                    <td>{day.calls.toLocaleString()}</td>
+                    <td>{day.asked.toLocaleString()}</td>
+                  </tr>
                 ))}
-            </Table.Tbody>
-          </Table>
+            </tbody>
+          </table>
         </details>
       </Stack>
     </Paper>

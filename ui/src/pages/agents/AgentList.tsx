@@ -18,7 +18,7 @@ import { COUNTED_DAYS, useAgents } from "./queries";
 const SEARCH_FROM = 9; // agents: below that the list is seen at once
 
 /** All agents with what they do: those that were active last come first. */
-export function AgentList() {
+export default function AgentList() {
   const agents = useAgents();
   const activity = useActivity();
   const me = useMe().data;

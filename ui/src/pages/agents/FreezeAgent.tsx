@@ -1,13 +1,11 @@
-import { Button, Group, List, Stack, TextInput } from "@mantine/core";
-import { useState } from "react";
-import { callApi } from "../../api/client";
+import { Button } from "@mantine/core";
+import { lazy, Suspense, useState } from "react";
 import { isAdmin, useMe } from "../../api/currentUser";
-import { Dialog } from "../../components/Dialog";
 import { useFreezes } from "../../components/FreezeBanner";
 import { IconFreeze } from "../../components/icons";
-import { useSendMutation } from "../../components/mutations";
-import { ErrorMessage } from "../../components/States";
-import { describeFreeze, findFreeze } from "./activity";
+import { findFreeze } from "./activity";
+
+const FreezeDialog = lazy(() => import("./FreezeDialog"));
 
 /** Stops an agent at once; the effect is said before. A frozen agent is released in the notice above every page. */
 export function FreezeAgent({ agent, pending }: { agent: string; pending: number }) {
@@ -24,58 +22,11 @@ export function FreezeAgent({ agent, pending }: { agent: string; pending: number
       >
         Freeze agent
       </Button>
-      {isOpen && <FreezeDialog agent={agent} pending={pending} onClose={() => setOpen(false)} />}
+      {isOpen && (
+        <Suspense>
+          <FreezeDialog agent={agent} pending={pending} onClose={() => setOpen(false)} />
+        </Suspense>
+      )}
     </>
-  );
-}
-
-interface FreezeDialogProps {
-  agent: string;
-  pending: number;
-  onClose: () => void;
-}
-
-function FreezeDialog({ agent, pending, onClose }: FreezeDialogProps) {
-  const [reason, setReason] = useState("");
-  const freeze = useSendMutation(
-    (_: void) =>
-      callApi("post", "/api/freeze", { body: { scope: "agent", name: agent, reason: reason.trim() } }),
-    ["freezes"],
-    onClose,
-  );
-  return (
-    <Dialog title={`Freeze ${agent}?`} onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (reason.trim()) freeze.mutate();
-        }}
-      >
-        <Stack gap="sm">
-          <List size="sm">
-            {describeFreeze(agent, pending).map((sentence) => (
-              <List.Item key={sentence}>{sentence}</List.Item>
-            ))}
-          </List>
-          <TextInput
-            label="Reason"
-            description="Shown to everybody, and recorded in the ledger."
-            required
-            maxLength={500}
-            value={reason}
-            onChange={(event) => setReason(event.currentTarget.value)}
-          />
-          {freeze.error && <ErrorMessage error={freeze.error} />}
-          <Group gap="xs">
-            <Button type="submit" color="red" disabled={!reason.trim()} loading={freeze.isPending}>
-              Freeze
-            </Button>
-            <Button variant="default" onClick={onClose}>
-              Cancel
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </Dialog>
   );
 }
