@@ -4,18 +4,18 @@ import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useRef, useState, type ReactNode } from "react";
 import { Link, Redirect, useLocation } from "wouter";
 import { ApiError, callApi, setSignInPrompt } from "./api/client";
-import { isAdmin, mayDecide, useMe, type CurrentUser } from "./api/currentUser";
+import { mayDecide, useMe, type CurrentUser } from "./api/currentUser";
 import { ApprovalModal } from "./card/ApprovalModal";
 import { ErrorBoundary } from "./components/ErrorBoundary";
 import { FreezeBanner } from "./components/FreezeBanner";
 import { SignedOutNotice } from "./components/SignedOutNotice";
 import { ErrorMessage, Loading } from "./components/States";
-import { isFirstRun } from "./firstRun";
+import { FirstPage } from "./FirstPage";
 import { approvalIdAt, readLinkToken } from "./live/approvalLink";
 import { useLiveState, type StreamState } from "./live/live";
 import { useNotifications } from "./live/notifications";
 import { useSessionSync } from "./live/session";
-import { findNavPage, homePath, NAV_PAGES } from "./navigation";
+import { findNavPage, NAV_PAGES } from "./navigation";
 import css from "./Shell.module.css";
 
 const LinkPreview = lazy(() => import("./pages/signin/LinkPreview"));
@@ -128,14 +128,6 @@ function Navigation({ me, path }: { me: CurrentUser; path: string }) {
   );
 }
 
-/** Where the app opens: a server without a single call shows an admin how to connect an agent. */
-function FirstPage({ me }: { me: CurrentUser }) {
-  const stats = useStats();
-  if (stats.isPending && isAdmin(me)) return <Loading />;
-  const isFirst = stats.data && isFirstRun(me, stats.data);
-  return <Redirect to={isFirst ? "/connect" : homePath(me)} replace />;
-}
-
 /** Explains why the user has no access. */
 function NoAccess({ me, reason }: { me: CurrentUser; reason: string }) {
   return (
@@ -152,14 +144,11 @@ function NoAccess({ me, reason }: { me: CurrentUser; reason: string }) {
 
 /** Number of pending calls, refreshed by the live connection. */
 function usePendingCount(): number {
-  return useStats().data?.pending ?? 0;
-}
-
-function useStats() {
-  return useQuery({
+  const stats = useQuery({
     queryKey: ["stats"],
     queryFn: ({ signal }) => callApi("get", "/api/stats", { signal }),
   });
+  return stats.data?.pending ?? 0;
 }
 
 /** Shows whether the page is up to date. */
