@@ -53,6 +53,7 @@ PICTURES = {
     "statistics": Picture("/statistics"),
     "agents": Picture("/agents"),
     "agent": Picture("/agents/assistant"),
+    "connect": Picture("/connect"),
     "content": Picture("/content"),
     "okrs": Picture("/okrs"),
     "policy": Picture("/policy"),

@@ -41,6 +41,8 @@ def pages(seeded: SeededSite) -> dict[str, str]:
         "/history",
         "/statistics",
         "/agents",
+        "/agents/bot",
+        "/connect",
         "/content",
         "/okrs",
         "/policy",

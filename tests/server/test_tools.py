@@ -123,6 +123,17 @@ async def test_the_tools_of_one_agent_come_alone_and_in_pages(ada: httpx2.AsyncC
     assert (await ada.get("/api/tools", params={"agent": "nobody"})).status_code == 404
 
 
+async def test_an_agent_that_is_known_from_its_calls_has_the_tools_that_it_called(
+    ada: httpx2.AsyncClient, agent: httpx2.AsyncClient
+) -> None:  # R10
+    await propose(agent, tool="pay", agent="clerk")
+    await propose(agent, tool="send", agent="other", call_id="other")
+    own = (await ada.get("/api/tools", params={"agent": "clerk", "offered": "true"})).json()["items"]
+    assert [tool["name"] for tool in own] == ["pay"]
+    others = (await ada.get("/api/tools", params={"agent": "clerk", "offered": "false"})).json()["items"]
+    assert "send" in {tool["name"] for tool in others}
+
+
 async def test_a_viewer_sees_the_tools_and_switches_none(client: ClientFactory, keys: dict[str, str]) -> None:  # R10
     tools = (await client(keys["viewer"]).get("/api/tools", params={"agent": "bot"})).json()["items"]
     assert tools

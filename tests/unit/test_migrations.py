@@ -25,6 +25,7 @@ MADE = {
         "a6b9c60c726201fd",  # 0016 immutable owners
         "ffcde0779f7fad7d",  # 0017 owner terms
         "0b72b756eae62ac5",  # 0018 preview versions
+        "3342b72dd3bc26f6",  # 0019 agent index
     ],
     "postgres": [
         "5a591e8f3eb0fa6c",  # 0001 approvals
@@ -45,6 +46,7 @@ MADE = {
         "0f8f2c82d4ce4fa1",  # 0016 immutable owners
         "ffcde0779f7fad7d",  # 0017 owner terms
         "0b72b756eae62ac5",  # 0018 preview versions
+        "3342b72dd3bc26f6",  # 0019 agent index
     ],
 }
 

@@ -9,6 +9,7 @@ const ApprovalPage = lazy(() => import("./pages/ApprovalPage"));
 const History = lazy(() => import("./pages/history/History"));
 const Statistics = lazy(() => import("./pages/statistics/Statistics"));
 const Agents = lazy(() => import("./pages/agents/Agents"));
+const Connect = lazy(() => import("./pages/connect/Connect"));
 const Content = lazy(() => import("./pages/content/Content"));
 const Okrs = lazy(() => import("./pages/okrs/Okrs"));
 const Policy = lazy(() => import("./pages/policy/Policy"));
@@ -34,6 +35,7 @@ export function Pages() {
                 <Route path="/history" component={History} />
                 <Route path="/statistics" component={Statistics} />
                 <Route path="/agents/:name?" component={Agents} />
+                <Route path="/connect" component={Connect} />
                 <Route path="/content/:kind?" component={Content} />
                 <Route path="/content/:kind/:item" component={Content} />
                 <Route path="/okrs/:id?" component={Okrs} />

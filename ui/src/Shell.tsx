@@ -11,11 +11,12 @@ import { FreezeBanner } from "./components/FreezeBanner";
 import { PageTitleProvider, useTabTitle } from "./components/PageTitle";
 import { SignedOutNotice } from "./components/SignedOutNotice";
 import { ErrorMessage, Loading } from "./components/States";
+import { FirstPage } from "./FirstPage";
 import { approvalIdAt, readLinkToken } from "./live/approvalLink";
 import { useLiveState, type StreamState } from "./live/live";
 import { useNotifications } from "./live/notifications";
 import { useSessionSync } from "./live/session";
-import { findNavPage, homePath, NAV_PAGES } from "./navigation";
+import { findNavPage, NAV_PAGES } from "./navigation";
 import css from "./Shell.module.css";
 
 const LinkPreview = lazy(() => import("./pages/signin/LinkPreview"));
@@ -48,7 +49,7 @@ function SignedInShell({ me, children }: { me: CurrentUser; children: ReactNode 
   useSessionSync(me);
   useNotifications(me);
   usePageFocus(navPage?.to ?? path);
-  if (path === "/") return <Redirect to={homePath(me)} replace />;
+  if (path === "/") return <FirstPage me={me} />;
   return (
     <PageTitleProvider>
       <div className={css.frame}>

@@ -13,6 +13,7 @@ const somebody = (role: string): CurrentUser => ({
 it("finds the page of a path and its subpaths", () => {
   expect(findNavPage("/settings/people")?.name).toBe("Settings");
   expect(findNavPage("/chat")?.name).toBe("Chat");
+  expect(findNavPage("/connect")?.name).toBe("Agents");
   expect(findNavPage("/chatter")).toBeUndefined();
 });
 

@@ -28,7 +28,8 @@ export const NAV_PAGES: NavPage[] = [
 
 /** The page that a path belongs to. */
 export function findNavPage(path: string): NavPage | undefined {
-  return NAV_PAGES.find(({ to }) => path === to || path.startsWith(`${to}/`));
+  const place = path === "/connect" ? "/agents" : path; // it is opened from there
+  return NAV_PAGES.find(({ to }) => place === to || place.startsWith(`${to}/`));
 }
 
 /** The first page that the user may open. */

@@ -28,6 +28,7 @@ from interlock.server.openapi.document import make_docs_router
 from interlock.server.protocols import load_protocols
 from interlock.server.router import Router
 from interlock.server.routes import (
+    activity,
     agents,
     approvals,
     audit,
@@ -80,6 +81,7 @@ ROUTE_MODULES = (
     stats,
     channels,
     agents,
+    activity,
     tools,
     pins,
     chat,

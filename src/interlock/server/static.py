@@ -36,6 +36,7 @@ PAGE_PATHS = (
     "/statistics",
     "/agents",
     "/agents/{name}",
+    "/connect",
     "/content",
     "/content/{kind}",
     "/content/{kind}/{item_id}",

@@ -1998,6 +1998,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/activity": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What each agent did in the last days
+         * @description What each agent did in the last days.
+         */
+        get: operations["get_api_activity"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agents/{name}/activity": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What one agent did in the last days, by day and tool; the tool that it used first most recently comes first
+         * @description What one agent did in the last days, by day and tool; the tool that it used first most recently comes first.
+         */
+        get: operations["get_api_agents_name_activity"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/tools/{name}/calls": {
         parameters: {
             query?: never;
@@ -3068,6 +3108,63 @@ export interface components {
             };
         };
         /**
+         * AgentActivity
+         * @description `calls` are those with an approval, allowed ones included; reads that need none are not counted by agent.
+         *
+         *     `denied` are calls that a rule or a freeze refused. `last_seen_at` is the time of the newest call, or when a key
+         *     that is bound to this agent alone was last used. `last_approval_id` is that of the newest call, if any. `complete`
+         *     is false if there were more calls than are counted for each agent (1,000) or more denied calls than are counted in
+         *     all (10,000).
+         */
+        AgentActivity: {
+            name: string;
+            last_seen_at: string | null;
+            last_approval_id: string | null;
+            calls: number;
+            pending: number;
+            denied: number;
+            complete: boolean;
+        };
+        /**
+         * AgentActivityDetails
+         * @description Recorded calls of one agent since a time, by outcome, day and tool; tools that it used first come last.
+         *
+         *     `asked` of the `calls` were decided by people, or wait for them; `allowed` ran by a rule or a grant; `denied` have
+         *     no approval and are not among the calls. `complete` is false if there were more than the 10,000 newest, which are
+         *     counted.
+         */
+        AgentActivityDetails: {
+            name: string;
+            since: string;
+            first_seen_at: string | null;
+            last_seen_at: string | null;
+            calls: number;
+            asked: number;
+            allowed: number;
+            approved: number;
+            edited: number;
+            rejected: number;
+            responded: number;
+            expired: number;
+            cancelled: number;
+            pending: number;
+            denied: number;
+            complete: boolean;
+            days: components["schemas"]["DailyCalls"][];
+            tools: components["schemas"]["ToolActivity"][];
+        };
+        /**
+         * AgentActivityList
+         * @description Agents that made a call, and those that an active key is bound to.
+         */
+        AgentActivityList: {
+            since: string;
+            /** @description The items of this page. */
+            items: components["schemas"]["AgentActivity"][];
+            /** @description The cursor of the next page; null on the last page. */
+            next?: string | null;
+        };
+        /**
          * AgentBody
          * @description Omitted fields stay as in the configuration file or the program, and are empty if neither has the agent.
          *
@@ -3986,6 +4083,16 @@ export interface components {
             workspace: string;
             /** @description The way of access: `web`, `key`, or the name of a channel. */
             via: string;
+        };
+        /**
+         * DailyCalls
+         * @description A day begins at midnight UTC. `asked` of the `calls` were decided by people, or wait for them.
+         */
+        DailyCalls: {
+            /** @description The time. */
+            at: string;
+            calls: number;
+            asked: number;
         };
         /**
          * DecisionBody
@@ -6256,6 +6363,25 @@ export interface components {
                 [key: string]: unknown;
             } | null;
             digest: string | null;
+        };
+        /**
+         * ToolActivity
+         * @description A tool of an agent. `first_used_at` is the first time it was seen; `calls` since then without approval: reads.
+         */
+        ToolActivity: {
+            /** @description The name of the tool. */
+            tool: string;
+            first_used_at: string | null;
+            last_used_at: string | null;
+            calls: number;
+            allowed: number;
+            approved: number;
+            edited: number;
+            rejected: number;
+            responded: number;
+            expired: number;
+            cancelled: number;
+            pending: number;
         };
         /**
          * ToolCallCountsJson
@@ -15928,6 +16054,151 @@ export interface operations {
             };
             /** @description Forbidden */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+        };
+    };
+    get_api_activity: {
+        parameters: {
+            query?: {
+                days?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentActivityList"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Any other error: a body that is too slow (408), too large (413) or of the wrong type (415), too many requests (429), or an internal error (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+        };
+    };
+    get_api_agents_name_activity: {
+        parameters: {
+            query?: {
+                days?: number;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentActivityDetails"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorJson"];
+                };
+            };
+            /** @description Not Found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -248,7 +248,7 @@ async def show_agent_dependents(name: str, state: StateDep, principal: Principal
     """What depends on an agent, and what deleting the agent would do. Nothing is changed."""
     catalog = await load_agent_catalog(state, principal.workspace)
     found = await find_dependents(
-        state, principal.workspace, name, _require_agent(catalog, name).agents, catalog.bases.get(name)
+        state, principal.workspace, name, require_agent(catalog, name).agents, catalog.bases.get(name)
     )
     return AgentDependentsJson(name=name, consequences=found.consequences(), **_shown_fields(found))
 
@@ -275,7 +275,7 @@ async def _delete_checked(
 ) -> DeletedAgent:
     """Check that nothing keeps an agent from being deleted, and delete it."""
     catalog = await load_agent_catalog(state, principal.workspace)
-    stored = _require_agent(catalog, name).agents[name].stored
+    stored = require_agent(catalog, name).agents[name].stored
     version = stored.version if stored else 0
     check_if_match(request.headers, etag(version))
     found = await find_dependents(state, principal.workspace, name, catalog.agents, catalog.bases.get(name))
@@ -342,12 +342,12 @@ def _tools(state: ServerState, workspace: str, seen: Sequence[FirstSeenTool]) ->
 
 
 async def _show_agent(state: ServerState, principal: Principal, name: str, response: Response) -> AgentInfo:
-    shown = _require_agent(await load_agent_catalog(state, principal.workspace), name).info(name)
+    shown = require_agent(await load_agent_catalog(state, principal.workspace), name).info(name)
     response.headers["etag"] = etag(shown.version)
     return shown
 
 
-def _require_agent(catalog: AgentCatalog, name: str) -> AgentCatalog:
+def require_agent(catalog: AgentCatalog, name: str) -> AgentCatalog:
     if name not in catalog.agents:
         raise NotFound("No agent of this name is known. GET /api/agents lists them.", agent=name)
     return catalog

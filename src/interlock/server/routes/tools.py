@@ -87,7 +87,7 @@ class ToolsQuery(BaseModel):
     """`q` is a part of the name; `cursor` is the `next` of the previous page.
 
     With an `agent`, everything is for that agent; `offered` true gives only the tools that it has, false only the
-    others.
+    others. An agent that is known from its calls has the tools that it called.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -101,11 +101,11 @@ class ToolsQuery(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class WorkspaceTools:
-    """The known tools of a workspace, by name; `agent_tools` are those of the agent in question."""
+    """The known tools of a workspace, by name; `agent_tools` are the names of those of the agent in question."""
 
     registered: Mapping[str, Tool]
     seen: Mapping[str, Sequence[FirstSeenTool]]
-    agent_tools: Mapping[str, Tool] | None
+    agent_tools: Collection[str] | None
     tool_approvals: Mapping[str, bool]
     agent: str
     pinned: Collection[str]
@@ -179,10 +179,12 @@ async def _load_tools(state: ServerState, workspace: str, name: str) -> Workspac
             registered=registered, seen=seen, agent_tools=None, tool_approvals={}, agent="", pinned=pinned
         )
     agent = _agent(catalog, name)
+    is_remote = catalog.agents[name].origin == "calls"
+    called = [tool for tool, uses in seen.items() if is_remote and any(use.agent == name for use in uses)]
     return WorkspaceTools(
         registered=registered,
         seen=seen,
-        agent_tools=state.assistant.tool_registry.tools_for_agent(agent, workspace),
+        agent_tools={*state.assistant.tool_registry.tools_for_agent(agent, workspace), *called},
         tool_approvals=agent.tool_approvals,
         agent=name,
         pinned=pinned,

@@ -966,6 +966,53 @@ select tool, n from (
 ) as summed
 where n > 0 order by n desc, tool limit 100
 
+-- name: agent_calls
+with recursive named (agent) as (
+    select min(agent) from approvals where workspace = ?
+    union all
+    select (select min(a.agent) from approvals a where a.workspace = ? and a.agent > named.agent)
+    from named where named.agent is not null
+)
+select named.agent, (
+    select a.created_at from approvals a where a.workspace = ? and a.agent = named.agent
+    order by a.created_at desc limit 1
+), (
+    select a.id from approvals a where a.workspace = ? and a.agent = named.agent order by a.created_at desc limit 1
+), (
+    select count(*) from (
+        select 1 from approvals a where a.workspace = ? and a.agent = named.agent and a.created_at >= ? limit 1000
+    ) as counted
+)
+from (select agent from named where agent is not null limit 1000) as named order by named.agent
+
+-- name: pending_by_agent
+select agent, count(*) from (
+    select agent from approvals where workspace = ? and status = 'pending' order by expires_at, id limit 10000
+) as waiting
+group by agent order by agent
+
+-- name: denied_by_agent
+select actor, count(*), max(at) from (
+    select actor, at from events where workspace = ? and kind = 'denied' order by seq desc limit 10000
+) as recent
+where at >= ? group by actor order by actor
+
+-- name: outcomes_of_agent
+select created_at / 86400000, tool, outcome, count(*), max(created_at)
+from (
+    select created_at, tool, case
+        when decision like '%"by":"policy"%' or decision like '%"via":"grant"%' then 'allowed'
+        when decision like '%"kind":"edit"%' then 'edited'
+        when decision like '%"kind":"approve"%' then 'approved'
+        else status
+    end as outcome
+    from approvals where workspace = ? and agent = ? and created_at >= ? order by created_at desc limit 10000
+) as recent
+group by 1, 2, 3 order by 1, 2, 3
+
+-- name: first_call_of_agent
+select min(created_at) from approvals where workspace = ? and agent = ?
+
 -- name: unrouted
 select h.workspace, coalesce(m.seq, -1), h.seq
 from heads h left join marks m on m.workspace = h.workspace and m.name = 'deliveries'

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from interlock.core.call import Caller, PreCheck, ToolCall, ToolSpec, parse_caller
+from interlock.core.call import Caller, PreCheck, ToolCall, ToolSpec, parse_agent_actor, parse_caller
 from interlock.core.canonical import canonical
 from interlock.core.policy.analysis import ASKED_BY, VERDICTS, RecordedCall
 from interlock.runtime.durations import MINUTE
@@ -134,6 +134,38 @@ class DecisionTimes(NamedTuple):
     p95: int
 
 
+MAX_AGENT_CALLS = 1_000  # calls of each agent that are counted in a list of agents: the limit in the query
+MAX_DETAILED_CALLS = 10_000  # newest calls of one agent that are counted by outcome; likewise
+MAX_DENIED = 10_000  # newest denied calls of a workspace that are counted; likewise
+
+
+class AgentCalls(NamedTuple):
+    """An agent's newest recorded call, and the number of its calls since a time, up to the limit."""
+
+    agent: str
+    last_at: int
+    last_id: str
+    n: int
+
+
+class DeniedCalls(NamedTuple):
+    """Denied calls of an agent since a time, among the newest of the workspace."""
+
+    agent: str
+    n: int
+    last_at: int
+
+
+class AgentOutcomeCount(NamedTuple):
+    """Calls of one tool on one day (days since 1970, UTC). `outcome` is allowed, edited, approved, or a status."""
+
+    day: int
+    tool: str
+    outcome: str
+    n: int
+    last_at: int
+
+
 class Statistics:
     """Statistics, computed outside of the event loop: each may read hundreds of thousands of entries."""
 
@@ -157,6 +189,28 @@ class Statistics:
         """Return the 100 tools with the most reads, of the first 1,000."""
         found = await self._fetch("reads_of_tools", workspace, workspace, workspace, since // MINUTE)
         return [(row[0], int(row[1])) for row in found]
+
+    async def agent_calls(self, workspace: str, since: int) -> Sequence[AgentCalls]:
+        """Return at most 1,000 agents with recorded calls, by name; a call without an agent counts as of ""."""
+        found = await self._fetch("agent_calls", *[workspace] * 5, since)
+        return [AgentCalls(*row) for row in found]
+
+    async def pending_by_agent(self, workspace: str) -> Mapping[str, int]:
+        """Count pending approvals by agent, of the 10,000 that expire first."""
+        return {str(row[0]): int(row[1]) for row in await self._fetch("pending_by_agent", workspace)}
+
+    async def denied_by_agent(self, workspace: str, since: int) -> Sequence[DeniedCalls]:
+        found = await self._fetch("denied_by_agent", workspace, since)
+        return [DeniedCalls(parse_agent_actor(actor), n, last_at) for actor, n, last_at in found]
+
+    async def outcomes_of_agent(self, workspace: str, agent: str, since: int) -> Sequence[AgentOutcomeCount]:
+        """Count an agent's newest calls since a time by day, tool and outcome."""
+        found = await self._fetch("outcomes_of_agent", workspace, agent, since)
+        return [AgentOutcomeCount(*row) for row in found]
+
+    async def first_call_of_agent(self, workspace: str, agent: str) -> int | None:
+        found: int | None = (await self._fetch("first_call_of_agent", workspace, agent))[0][0]
+        return found
 
     async def _fetch(self, name: str, *values: object) -> list[Row]:
         return await self._database.fetch_in_thread(self._queries[name], values)

@@ -2,11 +2,10 @@ import { Button, Group, Paper, Text, Title } from "@mantine/core";
 import { lazy, Suspense, useRef } from "react";
 import { useSearchParams } from "wouter";
 import { Loading } from "../../components/States";
-import { draftOf } from "./agentDraft";
 import css from "./Agents.module.css";
 import type { AgentInfo } from "./queries";
 
-const AgentEditor = lazy(() => import("./AgentEditor"));
+const EditAgent = lazy(() => import("./EditAgent"));
 
 /** An agent's instructions and limits; admins can change them. Whether the form is open is in the URL. */
 export function AgentDescription({ agent, mayEdit }: { agent: AgentInfo; mayEdit: boolean }) {
@@ -25,12 +24,7 @@ export function AgentDescription({ agent, mayEdit }: { agent: AgentInfo; mayEdit
     title.current?.focus();
   };
   if (agent.source === "calls")
-    return (
-      <Text size="sm">
-        This agent runs outside Interlock and is known from its calls. You can still set here which of its
-        tools require approval.
-      </Text>
-    );
+    return <Text size="sm">You can set here which of its tools require approval.</Text>;
   return (
     <Paper withBorder p="md" component="section" aria-labelledby="about">
       <Group justify="space-between">
@@ -45,7 +39,7 @@ export function AgentDescription({ agent, mayEdit }: { agent: AgentInfo; mayEdit
       </Group>
       {isEditing ? (
         <Suspense fallback={<Loading label="Loading the form" />}>
-          <AgentEditor agent={agent} initial={draftOf(agent)} onSaved={close} onClose={close} />
+          <EditAgent agent={agent} onClose={close} />
         </Suspense>
       ) : (
         <Facts agent={agent} />

@@ -9,7 +9,7 @@ import { useAgents } from "./queries";
 const AgentEditor = lazy(() => import("./AgentEditor"));
 
 /** The form of a new agent; `copied` is the name of the agent whose settings it begins with. */
-export function NewAgent({ copied }: { copied: string }) {
+export default function NewAgent({ copied }: { copied: string }) {
   const [, navigate] = useLocation();
   const agents = useAgents();
   const known = agents.data?.items;

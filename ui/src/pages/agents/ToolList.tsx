@@ -9,9 +9,8 @@ import { ToolRow } from "./ToolRow";
 
 /** The agent's tools in pages, searched on the server; search and selection are in the URL. */
 export function ToolList({ agent, role }: { agent: AgentInfo; role: string }) {
-  const isExternal = agent.source === "calls";
   const { q, all, search, choose } = useFilter();
-  const tools = useTools({ agent: agent.name, q, offered: all || isExternal ? undefined : true });
+  const tools = useTools({ agent: agent.name, q, offered: all ? undefined : true });
   const items = tools.data?.pages.flatMap((page) => page.items) ?? [];
   return (
     <Stack gap="sm">
@@ -22,17 +21,15 @@ export function ToolList({ agent, role }: { agent: AgentInfo; role: string }) {
           defaultValue={q}
           onChange={(event) => search(event.currentTarget.value)}
         />
-        {!isExternal && (
-          <NativeSelect
-            label="Show"
-            value={all ? "all" : "own"}
-            onChange={(event) => choose(event.currentTarget.value)}
-            data={[
-              { value: "own", label: "this agent's tools" },
-              { value: "all", label: "all known tools" },
-            ]}
-          />
-        )}
+        <NativeSelect
+          label="Show"
+          value={all ? "all" : "own"}
+          onChange={(event) => choose(event.currentTarget.value)}
+          data={[
+            { value: "own", label: agent.source === "calls" ? "tools it has called" : "this agent's tools" },
+            { value: "all", label: "all known tools" },
+          ]}
+        />
       </div>
       {tools.isPending && <Loading label="Loading tools" />}
       {tools.error && <ErrorMessage error={tools.error} onRetry={() => void tools.refetch()} />}

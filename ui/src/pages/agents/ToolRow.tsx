@@ -1,27 +1,13 @@
-import { Badge, Button, Code, Group, Stack, Text, Textarea, Title } from "@mantine/core";
-import { useEffect, useId, useRef, useState } from "react";
-import { ApiError } from "../../api/client";
+import { Badge, Code, Text } from "@mantine/core";
+import { lazy, Suspense, useState } from "react";
 import { stringifyJson } from "../../api/json";
 import { ErrorMessage } from "../../components/States";
-import {
-  describeCallCounts,
-  explainReason,
-  isGated,
-  liftsGate,
-  makeGateChange,
-  remainingRules,
-  VERDICT_NAMES,
-} from "./agentChange";
+import { explainReason, isGated, makeGateChange, VERDICT_NAMES } from "./agentChange";
 import css from "./Agents.module.css";
 import { ApprovalSwitch } from "./ApprovalSwitch";
-import {
-  COUNTED_DAYS,
-  useChangeAgent,
-  useToolCalls,
-  type AgentInfo,
-  type ToolInfo,
-  type VerdictReason,
-} from "./queries";
+import { useChangeAgent, type AgentInfo, type ToolInfo, type VerdictReason } from "./queries";
+
+const GateOffForm = lazy(() => import("./GateOffForm"));
 
 const NOT_ALLOWED = "Only admins, and people who may approve every call of this tool, can turn approval off.";
 
@@ -62,7 +48,9 @@ export function ToolRow({ agent, tool, role }: { agent: AgentInfo; tool: ToolInf
         </div>
       )}
       {isConfirming && gated && (
-        <GateOffForm agent={agent} tool={tool} onClose={() => setConfirming(false)} />
+        <Suspense>
+          <GateOffForm agent={agent} tool={tool} onClose={() => setConfirming(false)} />
+        </Suspense>
       )}
       <details className={css.more}>
         <summary>
@@ -146,81 +134,4 @@ function fixedReason(tool: ToolInfo, role: string, gated: boolean): string {
   if (tool.always_asks) return `It always needs approval: ${tool.always_asks}.`;
   if (role === "viewer") return "Viewers cannot change settings.";
   return gated && !tool.may_switch_off ? NOT_ALLOWED : "";
-}
-
-/** Before approval is turned off: what will run without it, how often it was called, and the reason. */
-function GateOffForm({ agent, tool, onClose }: { agent: AgentInfo; tool: ToolInfo; onClose: () => void }) {
-  const title = useId();
-  const [reason, setReason] = useState("");
-  const change = useChangeAgent(agent.name);
-  const head = useRef<HTMLHeadingElement>(null);
-  useEffect(() => head.current?.focus(), []);
-  return (
-    <section className={css.panel} aria-labelledby={title}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          change.mutate(makeGateChange(agent, tool, false, reason.trim()), { onSuccess: onClose });
-        }}
-      >
-        <Stack gap="sm">
-          <Title order={3} size="h5" id={title} ref={head} tabIndex={-1}>
-            Turn off approval for {tool.name}?
-          </Title>
-          <Consequences agent={agent} tool={tool} />
-          <Textarea
-            label="Reason"
-            description="Recorded in the ledger with your name and the time."
-            required
-            maxLength={1000}
-            rows={2}
-            value={reason}
-            onChange={(event) => setReason(event.currentTarget.value)}
-          />
-          {change.error && <ErrorMessage error={explainConflict(change.error)} />}
-          <Group>
-            <Button type="submit" color="red" disabled={!reason.trim()} loading={change.isPending}>
-              Turn off approval
-            </Button>
-            <Button variant="default" onClick={onClose}>
-              Keep approval
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </section>
-  );
-}
-
-function Consequences({ agent, tool }: { agent: AgentInfo; tool: ToolInfo }) {
-  const calls = useToolCalls(agent.name, tool.name);
-  const remaining = remainingRules(tool);
-  return (
-    <Stack gap={4}>
-      <Text size="sm" fw={600}>
-        {liftsGate(tool)
-          ? `From then on ${agent.name} runs ${tool.name} without approval${remaining.length ? ", except where a rule says otherwise" : ""}.`
-          : "Nothing will run without approval: a rule decides every call."}
-      </Text>
-      {remaining.map((each) => (
-        <Text size="sm" key={each.rule}>
-          A rule still {each.verdict === "ask" ? "asks" : "denies"}: “{each.rule}”
-          {each.conditional && ", depending on the arguments"}.
-        </Text>
-      ))}
-      <Text size="sm" aria-live="polite">
-        {calls.data && describeCallCounts(calls.data, agent.name, COUNTED_DAYS)}
-        {calls.isPending && "Counting calls…"}
-        {calls.error && `The calls could not be counted: ${calls.error.message}`}
-      </Text>
-    </Stack>
-  );
-}
-
-function explainConflict(error: Error): Error {
-  if (error instanceof ApiError && error.code === "stale")
-    return new Error(
-      "Somebody else changed this agent in the meantime. The current state is shown now, and your reason is kept. Try again.",
-    );
-  return error;
 }

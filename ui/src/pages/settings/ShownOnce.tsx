@@ -1,5 +1,6 @@
 import { Alert, Button, Group, Stack, Text } from "@mantine/core";
-import { useRef, useState } from "react";
+import { useRef } from "react";
+import { CopyButton } from "../../components/CopyButton";
 import css from "./Settings.module.css";
 
 /** A key or a link that is shown only once. */
@@ -15,7 +16,6 @@ export function ShownOnce({
   onDone: () => void;
 }) {
   const text = useRef<HTMLElement>(null);
-  const [copied, setCopied] = useState(false);
   return (
     <Alert title={title} role="status" variant="default">
       <Stack gap="sm">
@@ -24,9 +24,7 @@ export function ShownOnce({
           {secret}
         </code>
         <Group gap="xs">
-          <Button onClick={() => void copy(secret, text.current).then(setCopied)}>
-            {copied ? "Copied" : "Copy"}
-          </Button>
+          <CopyButton text={secret} shown={() => text.current} />
           <Button variant="default" onClick={onDone}>
             Done
           </Button>
@@ -34,15 +32,4 @@ export function ShownOnce({
       </Stack>
     </Alert>
   );
-}
-
-/** On plain HTTP scripts have no clipboard access; the selected text can still be copied. */
-async function copy(text: string, shown: HTMLElement | null): Promise<boolean> {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    if (shown) getSelection()?.selectAllChildren(shown);
-    return document.execCommand("copy");
-  }
 }

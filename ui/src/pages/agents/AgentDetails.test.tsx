@@ -1,7 +1,7 @@
 import { MantineProvider } from "@mantine/core";
 import { cleanup, render, screen } from "@testing-library/react";
 import { afterEach, expect, it } from "vitest";
-import { Origin } from "./Agents";
+import { Origin } from "./AgentDetails";
 import type { AgentInfo } from "./queries";
 
 afterEach(cleanup);

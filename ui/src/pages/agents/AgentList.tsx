@@ -1,0 +1,138 @@
+import { Anchor, Badge, Button, Paper, Text, TextInput } from "@mantine/core";
+import { useState, type ReactNode } from "react";
+import { Link } from "wouter";
+import { useActivity, type AgentActivity } from "../../api/activity";
+import { isAdmin, useMe } from "../../api/currentUser";
+import { useFreezes } from "../../components/FreezeBanner";
+import { IconAgents, IconFreeze, IconPlus } from "../../components/icons";
+import { Page } from "../../components/Page";
+import { EmptyState, ErrorMessage, Loading } from "../../components/States";
+import { TimeAgo } from "../../components/TimeAgo";
+import { countText, findFreeze, mergeAgents, type ListedAgent } from "./activity";
+import { nameSource } from "./agentChange";
+import css from "./Agents.module.css";
+import { DeclaredTools } from "./DeclaredTools";
+import { MissingModel } from "./MissingModel";
+import { COUNTED_DAYS, useAgents } from "./queries";
+
+const SEARCH_FROM = 9; // agents: below that the list is seen at once
+
+/** All agents with what they do: those that were active last come first. */
+export default function AgentList() {
+  const agents = useAgents();
+  const activity = useActivity();
+  const me = useMe().data;
+  const [q, setQ] = useState("");
+  const listed = mergeAgents(agents.data?.items ?? [], activity.data?.items ?? []);
+  const shown = listed.filter(({ name }) => name.toLowerCase().includes(q.trim().toLowerCase()));
+  return (
+    <Page
+      title="Agents"
+      actions={
+        isAdmin(me) && (
+          <>
+            <Button variant="default" component={Link} href="/agents?new=1">
+              New agent
+            </Button>
+            <Button component={Link} href="/connect" leftSection={<IconPlus size={16} aria-hidden="true" />}>
+              Connect an agent
+            </Button>
+          </>
+        )
+      }
+    >
+      <MissingModel />
+      {agents.isPending && <Loading />}
+      {agents.error && <ErrorMessage error={agents.error} onRetry={() => void agents.refetch()} />}
+      {activity.error && <ErrorMessage error={activity.error} onRetry={() => void activity.refetch()} />}
+      {agents.data && listed.length === 0 && (
+        <EmptyState title="No agents yet">
+          An agent appears here with its first call, or once it is configured.
+        </EmptyState>
+      )}
+      {listed.length >= SEARCH_FROM && (
+        <TextInput
+          label="Search agents"
+          type="search"
+          value={q}
+          maxLength={200}
+          onChange={(event) => setQ(event.currentTarget.value)}
+        />
+      )}
+      {listed.length > 0 && (
+        <Paper withBorder component="ul" className={css.agents} aria-label="Agents">
+          {shown.map((agent) => (
+            <Row key={agent.name} agent={agent} />
+          ))}
+          {shown.length === 0 && (
+            <Text size="sm" p="md" component="li">
+              No agent has this in its name.
+            </Text>
+          )}
+        </Paper>
+      )}
+      {isAdmin(me) && <DeclaredTools />}
+    </Page>
+  );
+}
+
+function Row({ agent: { name, info, activity } }: { agent: ListedAgent }) {
+  const freeze = findFreeze(useFreezes().data?.items ?? [], name);
+  const href = info ? `/agents/${encodeURIComponent(name)}` : `/connect?agent=${encodeURIComponent(name)}`;
+  return (
+    <li className={css.agent} data-agent={name}>
+      <span className={css.face} aria-hidden="true">
+        <IconAgents size={18} stroke={1.75} />
+      </span>
+      <div className={css.who}>
+        <Anchor component={Link} href={href} fw={600} c="inherit" className={css.way}>
+          {name}
+        </Anchor>
+        <Text size="sm" c="dimmed" component="div">
+          <Facts parts={describeAgent(info !== undefined, activity)} />
+        </Text>
+      </div>
+      <div className={css.marks}>
+        {freeze && (
+          <Badge color="red" variant="light" leftSection={<IconFreeze size={12} aria-hidden="true" />}>
+            Frozen
+          </Badge>
+        )}
+        {info && info.warnings.length > 0 && (
+          <Badge variant="outline" color="orange" className={css.warned}>
+            {countText(info.warnings.length, "warning")}
+          </Badge>
+        )}
+        {info && <Badge variant="default">{nameSource(info)}</Badge>}
+      </div>
+    </li>
+  );
+}
+
+/** "2 pending · last seen 6 min ago · 384 calls in 30 days" */
+function describeAgent(isKnown: boolean, activity: AgentActivity | undefined): ReactNode[] {
+  if (!activity) return ["No calls yet"];
+  const { pending, calls, denied, last_seen_at, complete } = activity;
+  const more = complete ? "" : " or more";
+  return [
+    pending > 0 && <strong key="pending">{pending.toLocaleString()} pending</strong>,
+    last_seen_at ? (
+      <span key="seen">
+        last seen <TimeAgo at={last_seen_at} />
+      </span>
+    ) : (
+      "Has a key. Waiting for its first call"
+    ),
+    (isKnown || calls > 0) && `${countText(calls, "call")}${more} in ${COUNTED_DAYS} days`,
+    denied > 0 && `${denied.toLocaleString()} refused by the policy`,
+  ].filter(Boolean);
+}
+
+function Facts({ parts }: { parts: ReactNode[] }) {
+  return parts.map((part, index) => (
+    <span key={index}>
+      {index > 0 && " · "}
+      {part}
+    </span>
+  ));
+}

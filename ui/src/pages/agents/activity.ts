@@ -1,0 +1,75 @@
+import type { AgentActivity, AgentActivityDetails } from "../../api/activity";
+import type { FreezeInfo } from "../../components/FreezeBanner";
+import type { AgentInfo } from "./queries";
+
+export type ToolActivity = AgentActivityDetails["tools"][number];
+
+/** An agent that is configured or made a call, or one that only has a key so far. */
+export interface ListedAgent {
+  name: string;
+  info?: AgentInfo;
+  activity?: AgentActivity;
+}
+
+/** All agents once: those seen last come first, those never seen last, by name. */
+export function mergeAgents(agents: AgentInfo[], activities: AgentActivity[]): ListedAgent[] {
+  const infos = new Map(agents.map((info) => [info.name, info]));
+  const byName = new Map(activities.map((activity) => [activity.name, activity]));
+  const listed = [...new Set([...infos.keys(), ...byName.keys()])].map((name) => ({
+    name,
+    info: infos.get(name),
+    activity: byName.get(name),
+  }));
+  const seen = ({ activity }: ListedAgent) => Date.parse(activity?.last_seen_at ?? "") || 0;
+  return listed.sort((one, other) => seen(other) - seen(one) || one.name.localeCompare(other.name));
+}
+
+/** The freeze that stops an agent, if any; names are compared as the server does for plain letters. */
+export function findFreeze(freezes: FreezeInfo[], agent: string): FreezeInfo | undefined {
+  const fold = (name: string) => name.trim().normalize("NFKC").toLowerCase();
+  return freezes.find(
+    ({ scope, name }) => scope === "workspace" || (scope === "agent" && fold(name) === fold(agent)),
+  );
+}
+
+/** What a freeze of an agent does, in sentences. */
+export function describeFreeze(agent: string, pending: number): string[] {
+  const open =
+    pending === 1
+      ? "Its pending request stays open: people can still decide, and its deadline is paused."
+      : `Its ${pending.toLocaleString()} pending requests stay open: people can still decide, and their deadlines are paused.`;
+  return [
+    `Until an admin unfreezes it, every new call of ${agent} is refused, reads included, and nothing that was approved starts.`,
+    ...(pending > 0 ? [open] : []),
+    "Calls that are running finish.",
+    `It also stops agents that ${agent} calls, and every key that has used its name.`,
+  ];
+}
+
+/** "41 calls: 30 approved, 5 with changes, 6 rejected" */
+export function describeUse(tool: Omit<ToolActivity, "tool" | "first_used_at" | "last_used_at">): string {
+  const parts: [number, string][] = [
+    [tool.allowed, "without asking"],
+    [tool.approved, "approved"],
+    [tool.edited, "approved with changes"],
+    [tool.rejected, "rejected"],
+    [tool.responded, "answered"],
+    [tool.expired, "expired"],
+    [tool.cancelled, "cancelled"],
+    [tool.pending, "pending"],
+  ];
+  const told = parts
+    .filter(([count]) => count > 0)
+    .map(([count, word]) => `${count.toLocaleString()} ${word}`);
+  if (!tool.calls) return "No calls with a record";
+  return `${countText(tool.calls, "call")}: ${told.join(", ")}`;
+}
+
+/** "1 call", "2 calls" */
+export function countText(count: number, word: string): string {
+  return `${count.toLocaleString()} ${word}${count === 1 ? "" : "s"}`;
+}
+
+export function percentText(part: number, whole: number): string {
+  return whole ? `${Math.round((part / whole) * 100)} %` : "–";
+}

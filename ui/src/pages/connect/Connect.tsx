@@ -1,0 +1,116 @@
+import { Anchor, Button, Group, Stack, Text, Title } from "@mantine/core";
+import { useState } from "react";
+import { Link, useLocation, useSearchParams } from "wouter";
+import { useActivity, type AgentActivity } from "../../api/activity";
+import { isAdmin, useMe } from "../../api/currentUser";
+import { ErrorMessage, Loading } from "../../components/States";
+import { skipFirstRun } from "../../firstRun";
+import css from "./Connect.module.css";
+import { FirstCall } from "./FirstCall";
+import { KeyForm, type AgentKey } from "./KeyForm";
+import { SnippetTabs } from "./SnippetTabs";
+
+const AGENT = "my-agent"; // until another name is given
+
+/** A key for an agent, a text to copy that uses it, and the agent's first call as soon as it arrives. */
+export default function Connect() {
+  const activity = useActivity();
+  const { data, error } = activity;
+  if (error && !data) return <ErrorMessage error={error} onRetry={() => void activity.refetch()} />;
+  return data ? <ConnectSteps before={data.items} /> : <Loading />;
+}
+
+/** `before` is what agents had done when the page was opened: its title must not change under the reader. */
+function ConnectSteps({ before }: { before: AgentActivity[] }) {
+  const me = useMe().data;
+  const [isFirst] = useState(() => !before.some(({ last_approval_id }) => last_approval_id));
+  const [params] = useSearchParams();
+  const [name, setName] = useState(params.get("agent") ?? AGENT);
+  const [made, setMade] = useState<AgentKey | null>(null);
+  const [hasCalled, setCalled] = useState(false);
+  const agent = made?.agent ?? (name.trim() || AGENT);
+  return (
+    <Stack gap="md" className={css.page}>
+      {isFirst && <Steps current={hasCalled ? 3 : 2} />}
+      <div>
+        <Title order={1} className={css.title}>
+          {isFirst ? "Connect your first agent" : "Connect an agent"}
+        </Title>
+        <Text c="dimmed" className={css.lead}>
+          Wrap the tools that change something. Interlock asks a person before they run, and runs each call at
+          most once.
+        </Text>
+      </div>
+      {isAdmin(me) ? (
+        <KeyForm made={made} name={name} onName={setName} onMade={setMade} onAgain={() => setMade(null)} />
+      ) : (
+        <Text role="note">
+          The agent needs a key, and only admins create keys for agents. Ask an admin, and put the key where
+          it says ilk_your_key.
+        </Text>
+      )}
+      <SnippetTabs agent={agent} secret={made?.key ?? ""} />
+      {made && <FirstCall key={made.id} made={made} onCall={() => setCalled(true)} />}
+      <Further isFirst={isFirst} />
+    </Stack>
+  );
+}
+
+const STEPS = ["Server is running", "Connect an agent", "Approve the first call"];
+
+function Steps({ current }: { current: number }) {
+  return (
+    <ol className={css.steps} aria-label="Steps">
+      {STEPS.map((step, index) => {
+        const isDone = index + 1 < current;
+        return (
+          <li
+            key={step}
+            data-done={isDone || undefined}
+            aria-current={index + 1 === current ? "step" : undefined}
+          >
+            <span className={css.number} aria-hidden="true">
+              {isDone ? "✓" : index + 1}
+            </span>
+            {step}
+          </li>
+        );
+      })}
+    </ol>
+  );
+}
+
+function Further({ isFirst }: { isFirst: boolean }) {
+  const me = useMe().data;
+  const [, navigate] = useLocation();
+  return (
+    <Group gap="lg" className={css.further}>
+      {isAdmin(me) && (
+        <Anchor component={Link} href="/policy" size="sm">
+          Choose what needs approval
+        </Anchor>
+      )}
+      {isAdmin(me) && (
+        <Anchor component={Link} href="/settings/people" size="sm">
+          Invite reviewers
+        </Anchor>
+      )}
+      <Anchor href="/docs" size="sm">
+        HTTP reference
+      </Anchor>
+      {isFirst && (
+        <Button
+          variant="subtle"
+          size="compact-sm"
+          ml="auto"
+          onClick={() => {
+            skipFirstRun();
+            navigate("/inbox");
+          }}
+        >
+          Skip for now
+        </Button>
+      )}
+    </Group>
+  );
+}

@@ -1,0 +1,99 @@
+import { Button, Text, Title } from "@mantine/core";
+import { useEffect, useState } from "react";
+import { Link } from "wouter";
+import { useActivity, useCallsOf, type AgentActivity } from "../../api/activity";
+import { useApproval } from "../../api/approvals";
+import { escapeInvisible } from "../../components/escapeInvisible";
+import css from "./Connect.module.css";
+import type { AgentKey } from "./KeyForm";
+
+const POLL_INTERVAL = 3_000; // also without live events
+
+/** Waits for the agent's first call with the new key, and leads to its card. */
+export function FirstCall({ made, onCall }: { made: AgentKey; onCall: () => void }) {
+  useCallsOf(made.agent);
+  const now = useActivity(POLL_INTERVAL).data?.items.find(({ name }) => name === made.agent);
+  const [before] = useState(now); // of an agent that was known already
+  const id = now?.last_approval_id !== before?.last_approval_id ? (now?.last_approval_id ?? "") : "";
+  const hasCalled = id !== "";
+  useEffect(() => {
+    if (hasCalled) onCall();
+  }, [hasCalled, onCall]);
+  return (
+    <section
+      className={css.first}
+      aria-label="First call"
+      aria-live="polite"
+      data-first-call={hasCalled || undefined}
+    >
+      <span className={css.pulse} aria-hidden="true" />
+      {hasCalled ? (
+        <Arrived id={id} agent={made.agent} />
+      ) : (
+        <Waiting agent={made.agent} {...progress(now, before)} />
+      )}
+    </section>
+  );
+}
+
+/** What the agent did short of a call that can be decided. */
+function progress(now: AgentActivity | undefined, before: AgentActivity | undefined) {
+  return {
+    isDenied: (now?.denied ?? 0) > (before?.denied ?? 0),
+    hasConnected: Boolean(now?.last_seen_at) && now?.last_seen_at !== before?.last_seen_at,
+  };
+}
+
+function Waiting({
+  agent,
+  isDenied,
+  hasConnected,
+}: {
+  agent: string;
+  isDenied: boolean;
+  hasConnected: boolean;
+}) {
+  if (isDenied)
+    return (
+      <Words title="The policy refused the first call">
+        The key works. Change the rule that refused it, or let {agent} call another tool.
+      </Words>
+    );
+  if (hasConnected)
+    return (
+      <Words title={`${agent} has connected`}>
+        Calls that only read run without asking. Its first call that changes something appears here.
+      </Words>
+    );
+  return (
+    <Words title="Waiting for the first call…">Run your program. The request appears here by itself.</Words>
+  );
+}
+
+function Arrived({ id, agent }: { id: string; agent: string }) {
+  const approval = useApproval(id).data;
+  const isPending = approval?.status === "pending";
+  return (
+    <>
+      <Words title={isPending ? "The first call needs your approval" : "The first call is here"}>
+        {approval ? escapeInvisible(approval.sentence || approval.tool) : `From ${agent}`}
+      </Words>
+      <Button component={Link} href={`/a/${id}`}>
+        {isPending ? "Open the request" : "Open the call"}
+      </Button>
+    </>
+  );
+}
+
+function Words({ title, children }: { title: string; children: React.ReactNode }) {
+  return (
+    <div className={css.words}>
+      <Title order={2} size="h5">
+        {title}
+      </Title>
+      <Text size="sm" c="dimmed">
+        {children}
+      </Text>
+    </div>
+  );
+}
