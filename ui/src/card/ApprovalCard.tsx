@@ -237,15 +237,11 @@ function handleKey(event: KeyboardEvent<HTMLElement>, state: ApprovalCardState):
   }
 }
 
-/** A is held like the button itself, which begins and ends the hold. */
 function pressHold(event: KeyboardEvent<HTMLElement>): void {
-  const button = event.currentTarget.querySelector<HTMLElement>("[data-hold]");
-  if (!button) return;
   event.preventDefault();
   event.stopPropagation(); // the page has a shortcut of the same key
   event.nativeEvent.stopImmediatePropagation();
-  button.focus({ preventScroll: true });
-  button.dispatchEvent(new CustomEvent("hold"));
+  startHold(event.currentTarget);
 }
 
 function toKeyStroke({ key, repeat, keyCode, altKey, ctrlKey, metaKey, shiftKey }: KeyboardEvent) {
@@ -280,7 +276,7 @@ function makeHandle(state: ApprovalCardState, article: HTMLElement | null): Card
     rejectWithReason: () => void (isFree("reject") && state.open("reject")),
     respond: () => {
       if (!isFree("respond")) return;
-      if (isQuestion(state)) article?.querySelector<HTMLElement>(ANSWER_FIELD)?.focus();
+      if (isQuestion(state.approval)) article?.querySelector<HTMLElement>(ANSWER_FIELD)?.focus();
       else state.open("respond");
     },
     edit: () => mayEdit(state) && state.open("edit"),
