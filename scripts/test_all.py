@@ -1,7 +1,7 @@
 """`make test-all`: every test there is, in slices of less than twenty minutes each on two cores.
 
     python -m scripts.test_all                 all slices, one after the other, then one summary
-    python -m scripts.test_all browser faults  only these
+    python -m scripts.test_all browser tools   only these; a folder that is a part of a slice counts as one too
     python -m scripts.test_all --list          their names, one a line
 
 A slice that fails, or whose requirements cannot be installed, does not stop the others; the exit status is 1 then.
@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -43,10 +43,11 @@ class Result:
     skipped: int = 0
 
 
+LONGEST = 20 * 60  # seconds of a slice on two cores
 HTTP_AND_CHAT_FAULTS = ("tests/faults/test_http.py", "tests/faults/test_chat.py")
 SLICES = (
     Slice("checks", command=("make", "-s", "check", "ui-test")),
-    Slice("unit", ("tests/unit", "tests/architecture", "--hypothesis-profile=nightly", "--cov")),
+    Slice("unit", ("tests/unit", "tests/architecture", "--cov")),
     Slice("models", ("tests/models",)),
     Slice("contract", ("tests/contract",), ("pgbouncer",)),
     Slice("server", ("tests/server", "--ignore=tests/server/test_fuzz.py")),
@@ -70,15 +71,30 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--workers", default="2", help="how many processes run tests")
     options = parser.parse_args(arguments)
     known = {each.name: each for each in SLICES}
-    unknown = sorted(set(options.slices) - set(known))
+    unknown = sorted(set(options.slices) - set(known) - set(folders := part_slices()))
     if unknown:
-        parser.error(f"There is no slice named {', '.join(unknown)}. There are: {', '.join(known)}.")
+        parser.error(
+            f"There is no slice named {', '.join(unknown)}. There are: {', '.join(known)}; "
+            f"and as parts of them: {', '.join(folders)}."
+        )
     if options.list:
         print("\n".join(known))
         return 0
-    results = [run(known[name], options.workers) for name in options.slices or known]
+    results = [run((known | folders)[name], options.workers) for name in options.slices or known]
     print(summary(results))
     return 1 if any(result.code for result in results) else 0
+
+
+def part_slices() -> dict[str, Slice]:
+    """Each folder that is only a part of a slice, by its name: `tools` is in the slice `channels`."""
+    return {
+        Path(path).name: replace(part, name=Path(path).name, tests=(path,))
+        for part in SLICES
+        for path in part.tests
+        if path.startswith("tests/")
+        and not path.endswith(".py")
+        and Path(path).name not in {each.name for each in SLICES}
+    }
 
 
 def run(part: Slice, workers: str) -> Result:
@@ -93,7 +109,8 @@ def run(part: Slice, workers: str) -> Result:
         return Result(part.name, code, time.monotonic() - began)
     report = RESULTS / f"{part.name}.xml"
     report.unlink(missing_ok=True)
-    options = ["-n", workers, f"--junitxml={report}", f"--workload={RESULTS / f'all-{part.name}.json'}"]
+    record = RESULTS / f"all-{part.name}.json"
+    options = ["-n", workers, "--hypothesis-profile=nightly", f"--junitxml={report}", f"--workload={record}"]
     code = subprocess.run([sys.executable, "-m", "pytest", *options, *part.tests], cwd=TOP, check=False).returncode
     return Result(part.name, code, time.monotonic() - began, *counts(report))
 
@@ -102,7 +119,10 @@ def counts(report: Path) -> tuple[int, int, int]:
     """Passed, failed and skipped tests of a JUnit report; zeros if the run did not come so far."""
     if not report.is_file():
         return 0, 0, 0
-    (suite,) = ElementTree.parse(report).getroot().iter("testsuite")  # noqa: S314  pytest wrote it just now
+    try:
+        (suite,) = ElementTree.parse(report).getroot().iter("testsuite")  # noqa: S314  pytest wrote it just now
+    except (ElementTree.ParseError, ValueError):  # pytest was killed while it wrote
+        return 0, 0, 0
     total, failed, errors, skipped = (int(suite.get(name, 0)) for name in ("tests", "failures", "errors", "skipped"))
     return total - failed - errors - skipped, failed + errors, skipped
 
@@ -114,7 +134,7 @@ def summary(results: Sequence[Result]) -> str:
         "|---|---|---:|---:|---:|---:|",
     ]
     for each in results:
-        said = "passed" if each.code == 0 else "FAILED"
+        said = "FAILED" if each.code else "passed" if each.seconds < LONGEST else "passed, but too long"
         numbers = f"{each.passed:,} | {each.failed:,} | {each.skipped:,} | {each.seconds / 60:.1f}"
         lines.append(f"| {each.name} | {said} | {numbers} |")
     passed, failed, skipped = (sum(getattr(each, name) for each in results) for name in ("passed", "failed", "skipped"))

@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ import pytest
 
 from tests.databases import Database, ServerDatabase, SqliteFile, migrated_template
 from tests.hypothesis_profiles import register_profiles
-from tests.levels import mark_nightly
+from tests.levels import fail_unforeseen_skip, mark_nightly
 from tests.server_process import MEMORY_FOLDER, MIN_FREE_BYTES
 from tests.support import Clock
 from tests.workload import Workload
@@ -41,6 +41,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     mark_nightly(items)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    fail_unforeseen_skip(report)
+    return report
 
 
 @pytest.fixture(scope="session", autouse=True)

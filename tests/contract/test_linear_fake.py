@@ -16,7 +16,8 @@ from interlock.chat.tools.linear.api import idempotent_id
 from interlock.core.ports import ToolItemStore
 from interlock.demo.linear.content import KINDS, fill_linear
 from interlock.demo.linear.server import FakeLinear
-from tests.fakes.linear import full_schema_app, run_linear, run_linear_sdk, sdk_is_installed
+from tests.fakes.linear import full_schema_app, run_linear, run_linear_sdk
+from tests.node_packages import PROVIDER
 
 pytestmark = pytest.mark.postgres_nightly  # test_tool_items.py owns what the database does here
 
@@ -295,7 +296,7 @@ async def test_things_lead_to_each_other(linear: LinearClient) -> None:
 # --- Linear's own SDK -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(not sdk_is_installed(), reason="Linear's SDK could not be installed: python -m tests.oidc_provider")
+@pytest.mark.skipif(not PROVIDER.is_installed(), reason=PROVIDER.missing)
 async def test_linears_own_sdk_works_against_the_fake(linear: LinearClient) -> None:
     """By the whole of Linear's schema; its errors are those that the SDK knows."""
     async with run_linear(full_schema_app(linear.items)) as line:

@@ -495,7 +495,7 @@ RESET = "X-RateLimit-Requests-Reset"
 )
 async def test_errors_are_plain_and_never_contain_the_key(
     linear: LinearToolHarness, status: int, headers: dict[str, str], body: object, words: str
-) -> None:  # R7
+) -> None:  # R7, R46
     linear.line.override = (status, headers, (body if isinstance(body, str) else json.dumps(body)).encode())
     with pytest.raises(ToolFailed) as failed:
         await linear.use("list_issues")
@@ -509,7 +509,7 @@ async def test_errors_are_plain_and_never_contain_the_key(
         with pytest.raises(ToolFailed) as failed:
             await talk.mutate("mutation Any { any }", "any")
     assert words in failed.value.message
-    assert isinstance(failed.value, EffectUnknown) == ("not known whether" in words)  # R46
+    assert isinstance(failed.value, EffectUnknown) == ("not known whether" in words)
     assert [text for text in (*result, failed.value.message, repr(access)) if KEY in text] == []
 
 

@@ -97,10 +97,11 @@ async def wait_for_end(services: AppServices, approval_id: str) -> str:
     return now
 
 
+# R46
 async def test_a_call_without_an_answer_ends_as_unknown_and_is_not_repeated(
     services: AppServices, tmp_path: Path
 ) -> None:
-    with server_settings("child", tmp_path) as server:  # R46
+    with server_settings("child", tmp_path) as server:
         async with run_assistant(services, server, "files_hang", replace(QUICK, call_timeout=0.2)) as assistant:
             await send_message(services, assistant, "go")
             approval_id = await wait_for_pending(services)

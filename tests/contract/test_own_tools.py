@@ -110,8 +110,9 @@ async def test_what_a_function_raises_is_told_without_a_trace_and_without_secret
         assert "Traceback" not in str(results)
 
 
+# R19, R64
 async def test_a_call_that_is_confirmed_in_the_conversation_shows_no_secret(database: Database, clock: Clock) -> None:
-    """Nor does the function get the word for it."""  # R19 R64
+    """Nor does the function get the word for it."""
     async with open_chat(database, clock) as chat:
         add_tools(chat)
         wish = {"name": "ann", "pin": "hunter22"}

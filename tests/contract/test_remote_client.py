@@ -37,6 +37,7 @@ from interlock.core.errors import (
 from interlock.core.ledger.event import Stored
 from interlock.core.ports import ApprovalQuery
 from interlock.sdk.client import Client, SyncClient
+from tests.contract.leases import FAR, lease_end, move_lease
 from tests.databases import Database
 from tests.fault_proxy import Action, FaultProxy, fault_proxy
 from tests.interlock_server import make_keys, run_server_in_thread
@@ -210,7 +211,7 @@ async def test_a_registered_tool_runs_unless_the_program_changed_it_after_the_ap
 
 # R24, R48
 async def test_errors_are_those_of_the_services(server: str, keys: Keys, people_services: AppServices) -> None:
-    async with Client(server, keys["agent"], lease_seconds=0.05) as client:
+    async with Client(server, keys["agent"]) as client:
         result = await client.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
         assert isinstance(result, Waiting)
         with pytest.raises(CallMismatch):
@@ -228,9 +229,10 @@ async def test_errors_are_those_of_the_services(server: str, keys: Keys, people_
         assert (started.args, started.idempotency_key) == (b'{"to":"a"}', result.approval_id)
         with pytest.raises(AlreadyStarted):
             await client.start(result.approval_id, WRITE)
-        async with asyncio.timeout(30):
-            while (await people_services.store.get("default", result.approval_id)).approval.status == "running":  # noqa: ASYNC110  a lapse
-                await asyncio.sleep(0.01)
+        await people_services.gate.renew("default", result.approval_id, started.fence, 1)
+        async with asyncio.timeout(60):
+            while (await people_services.store.get("default", result.approval_id)).approval.status == "running":
+                await people_services.worker.sweep()
         with pytest.raises(LeaseLost, match="Too late"):
             await client.finish(result.approval_id, started.fence, "sent")
 
@@ -314,21 +316,26 @@ async def test_describe_and_preview_are_made_where_the_tool_is(
 
 
 # R46
-async def test_a_lease_is_kept_while_the_tool_runs(server: str, keys: Keys, people_services: AppServices) -> None:
+async def test_a_lease_is_kept_while_the_tool_runs(
+    server: str, keys: Keys, people_services: AppServices, database: Database
+) -> None:
     with Interlock(server, key=keys["agent"], lease_seconds=3) as lock:
 
         @lock.tool(effect="write")
         async def slow() -> str:
             started = lock.execution()
             assert started is not None
-            while True:
-                lease = (await people_services.store.get("default", started.approval_id)).approval.lease
-                assert lease.until, "the lease was lost"
-                if lease.until > started.lease_until + 1_500:
-                    return "done"
-                await asyncio.sleep(0.02)
+            ends = [started.lease_until]
+            while len(ends) < 3:
+                move_lease(database, started.approval_id, FAR)  # until a renewal sets it anew
+                while lease_end(database, started.approval_id) == FAR:  # noqa: ASYNC110  a row
+                    await asyncio.sleep(0.02)
+                ends.append(lease_end(database, started.approval_id))
+            assert ends == sorted(set(ends)), "each renewal is for longer"
+            return "done"
 
-        result, _ = await asyncio.gather(slow(), approve_next(people_services))
+        async with asyncio.timeout(120):
+            result, _ = await asyncio.gather(slow(), approve_next(people_services))
     assert result == "done"
 
 

@@ -1,4 +1,5 @@
-"""Removal and demotion on both databases: in one transaction, also in a race. R61"""
+"""Removal and demotion on both databases: in one transaction, also in a race."""
+# R61
 
 from __future__ import annotations
 

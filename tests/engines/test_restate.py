@@ -17,10 +17,10 @@ import yaml
 from tests.engines.restate_services import RestateServices, run_restate_services
 from tests.frameworks.framework_program import ROOT, TIMEOUT, find_python
 from tests.journeys.shell import wait_until
-from tests.node_packages import MISSING, RESTATE
+from tests.node_packages import RESTATE
 
 pytestmark = [
-    pytest.mark.skipif(not RESTATE.is_installed(), reason=MISSING),
+    pytest.mark.skipif(not RESTATE.is_installed(), reason=RESTATE.missing),
     pytest.mark.timeout(600),  # only a bound for what hangs: several programs are started on a loaded machine
 ]
 PAGE = ROOT / "docs" / "engines" / "restate.md"

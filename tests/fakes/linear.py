@@ -18,7 +18,7 @@ from interlock.core.ports import ToolItemStore
 from interlock.demo.linear.resolvers import resolve_field
 from interlock.demo.linear.server import FakeLinear
 from tests.fakes.asgi_server import serve_asgi
-from tests.oidc_provider import FOLDER, find_node
+from tests.node_packages import PROVIDER, node_command
 
 FULL = Path(__file__).parents[1] / "vendor" / "linear" / "schema.full.graphql.gz"
 EMPTY: Mapping[str, Any] = {"Boolean": False, "Float": 0.0, "Int": 0, "JSONObject": {}, "String": ""}
@@ -75,14 +75,10 @@ def full_schema_app(items: ToolItemStore) -> FakeLinear:
 
 def run_linear_sdk(url: str) -> dict[str, Any]:
     """What Linear's own SDK says when it is used against this address."""
-    command = [str(find_node()), str(Path(__file__).with_name("linear_sdk.mjs")), str(FOLDER), url]
+    command = node_command(Path(__file__).with_name("linear_sdk.mjs"), str(PROVIDER.folder), url)
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     told: dict[str, Any] = json.loads(done.stdout)
     return told
-
-
-def sdk_is_installed() -> bool:
-    return find_node() is not None and (FOLDER / "node_modules" / "@linear" / "sdk").is_dir()
 
 
 def _or_empty(source: Any, info: GraphQLResolveInfo[Any], **args: Any) -> Any:

@@ -15,8 +15,10 @@ from interlock.core.chat.thread import NewThreadEntry, ThreadEntry, ThreadTransi
 from interlock.core.chat.transcript import CallModel, ThreadStep, TurnLimits, next_step
 from interlock.core.outcome import Proceed
 from interlock.storage.engine.transaction import Transaction
-from tests.faults.kill_controls import EFFECT, BrokenCopy
+from tests.faults.kill_controls import EFFECT, TWICE, BrokenCopy
 
+UNFENCED = ("one turn was recorded twice", "has 2 results", "has 0 results")
+FORGOTTEN = ("has 0 results",)  # of the reply that was asked for again
 LASTING = ("after commit", "after all is answered")
 
 
@@ -37,7 +39,7 @@ def act_before_record() -> None:
             args = stored.payload.args or b"{}"
             unstarted = Execution(outcome.approval_id, 1, args, outcome.approval_id, 0)
             result = await tool.run(turn_use(unstarted))
-            tool = type(tool)(tool.spec, tool.about, make_awaitable(result), tool.source)
+            tool = replace(tool, run=make_awaitable(result))
         await real(self, call, tool, outcome)
 
     ToolCallRunner._execute = execute  # type: ignore[method-assign]
@@ -88,14 +90,22 @@ def show_cards_later() -> None:
 
 
 BROKEN_COPIES = {
-    "chat-no-fence": BrokenCopy("who lost a thread still writes", no_fence, ("chat",), "stop", ("the model", *EFFECT)),
+    "chat-no-fence": BrokenCopy(
+        "who lost a thread still writes", no_fence, ("chat",), "stop", ("the model", *EFFECT), UNFENCED
+    ),
     "chat-acts-first": BrokenCopy(
-        "a call runs before its start is written", act_before_record, ("chat",), "kill", EFFECT
+        "a call runs before its start is written", act_before_record, ("chat",), "kill", EFFECT, TWICE
     ),
     "chat-forgets-turns": BrokenCopy(
-        "a recorded turn is made again", forget_turns, ("chat-flaky", "chat-question"), "kill", LASTING, 60
+        "a recorded turn is made again", forget_turns, ("chat-flaky", "chat-question"), "kill", LASTING, FORGOTTEN, 60
     ),
     "chat-shown-later": BrokenCopy(
-        "a card is shown in a second transaction", show_cards_later, ("chat-child",), "kill", LASTING, 60
+        "a card is shown in a second transaction",
+        show_cards_later,
+        ("chat-child",),
+        "kill",
+        LASTING,
+        ("a card of a child is ",),
+        60,
     ),
 }

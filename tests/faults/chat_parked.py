@@ -38,6 +38,7 @@ SPARE = 6 << 20  # bytes that a heap may grow by for other reasons
 BUSY = 0.1  # of a core, while all wait
 PATIENCE = 600.0  # seconds
 BOB = Reviewer("bob", "admin", via="test")
+NOTICED = "parked threads cost"
 
 
 def main() -> None:

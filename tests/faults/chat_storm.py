@@ -54,6 +54,12 @@ CONTROLS = {
     "deaf": chat_controls.ignore_messages,
     "forgets-turns": chat_controls.forget_turns,
 }
+NOTICED = {  # parts of what `chat_invariants` reports of each, of which one has to be there
+    "no-fence": chat_controls.UNFENCED,
+    "acts-first": chat_controls.TWICE,
+    "deaf": ("is stuck as",),
+    "forgets-turns": chat_controls.FORGOTTEN,
+}
 BOB = Reviewer("bob", "admin", via="test")
 
 

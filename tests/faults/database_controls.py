@@ -13,6 +13,16 @@ from interlock.core.ports import ApprovalStep, ReviewerStep
 from interlock.storage.engine.transaction import Transaction
 from interlock.storage.store import SqlStore
 
+NOTICED = {  # parts of what the checkers report of each, of which one has to be there
+    "no-fsync": (" and is ",),  # acknowledged, and then not so
+    "done-again": ("error already_decided", "error already_started"),
+    "taken-for-done": (" and is ",),
+    "unheard": (" and is ",),
+    "fail-open": ("was ran and is ",),
+    "callers-clock": ("gave approved and not expired", "Approved after the deadline."),
+    "not-behind": ("and not clock_behind",),
+}
+
 
 def apply_control(name: str) -> None:
     controls = {"no-fsync": no_fsync, "done-again": repeat_lost_batch, "taken-for-done": assume_lost_batch_done}

@@ -39,6 +39,10 @@ TOGETHER = 25  # agents in one program
 TWINS = 5  # of so many calls one has two runners
 SPEC = ToolSpec("send", "write")
 ENDS = frozenset({"succeeded", "unknown"})
+NOTICED = {
+    "acknowledged-first": "is pending after the kill",
+    "started-for-all": "was started by 2 of 2",
+}  # part of what is reported of each broken server
 
 
 @dataclass

@@ -31,6 +31,7 @@ from tests.interlock_server import run_server
 
 AT_ONCE = 200  # connections over which duplicates are sent
 PEOPLE_AT_ONCE = 100
+NOTICED = " won: "  # several winners of one race
 
 
 class Reply(NamedTuple):

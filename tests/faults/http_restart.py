@@ -32,6 +32,7 @@ from tests.support import propose_pending
 READY_WITHIN = 3.0  # seconds
 PAGE = 50
 MORE = {"sqlite": 4 << 20, "postgresql": 2_000}  # bytes or rows that a start may read more than over one approval
+NOTICED = "when there was one"  # how much more was read
 
 
 def main() -> None:

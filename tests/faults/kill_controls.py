@@ -28,13 +28,17 @@ from tests.faults.points import FaultyConnection
 
 @dataclass(frozen=True)
 class BrokenCopy:
-    """What is wrong with it, how to break it, and where it is hit so that it shows: points with these words."""
+    """What is wrong with it, how to break it, and where it is hit so that it shows: points with these words.
+
+    `noticed` are parts of what `invariants` reports of it, of which one has to be there.
+    """
 
     description: str
     apply: Callable[[], None]
     victims: tuple[str, ...]
     variant: str
     words: tuple[str, ...]
+    noticed: tuple[str, ...]
     hits: int = 16
 
     def is_hit(self, name: str) -> bool:
@@ -194,6 +198,9 @@ def write_files_in_place() -> None:
 
 EFFECT = ("the tool",)
 COMMIT = ("update_approval", "advance_approval", "commit", "all is sent")
+TWICE = ("ran 2 times",)
+LATE = ("a late finish was taken",)
+LOST_DECISION = "a decision that was acknowledged is lost"
 BROKEN_COPIES = {
     "no-transaction": BrokenCopy(
         "every statement commits by itself",
@@ -201,12 +208,13 @@ BROKEN_COPIES = {
         ("program", "reviewer", "worker", "opener"),
         "kill",
         ("after insert", "after update", "after create", "after begin"),
+        (" although nothing was done to it",),  # half a schema cannot be opened again
     ),
     "start-after-effect": BrokenCopy(
-        "the claim is written with the result", start_after_effect, ("program", "desk"), "kill", EFFECT
+        "the claim is written with the result", start_after_effect, ("program", "desk"), "kill", EFFECT, TWICE
     ),
     "silent-rerun": BrokenCopy(
-        "a call whose runner died runs again", silent_rerun, ("program", "desk"), "kill", EFFECT
+        "a call whose runner died runs again", silent_rerun, ("program", "desk"), "kill", EFFECT, TWICE
     ),
     "told-before-commit": BrokenCopy(
         "a person is told before the decision is written",
@@ -214,14 +222,32 @@ BROKEN_COPIES = {
         ("reviewer", "desk"),
         "kill",
         COMMIT,
+        (LOST_DECISION,),
     ),
     "first-arguments": BrokenCopy(
-        "what runs is what was proposed, not what was approved", first_arguments, ("desk",), "kill", EFFECT
+        "what runs is what was proposed, not what was approved",
+        first_arguments,
+        ("desk",),
+        "kill",
+        EFFECT,
+        ("ran with other arguments than were approved",),
     ),
-    "half-files": BrokenCopy("files are written under their final name", write_files_in_place, ("files",), "kill", ()),
-    "no-fence": BrokenCopy("a late finish counts, after a stop", no_fence, ("program", "desk"), "stop", EFFECT),
-    "no-fence-delayed": BrokenCopy("a late finish counts, after a delay", no_fence, ("desk",), "delay", EFFECT),
+    "half-files": BrokenCopy(
+        "files are written under their final name",
+        write_files_in_place,
+        ("files",),
+        "kill",
+        (),
+        ("ends without its head", "looks whole", "the backup is empty"),
+    ),
+    "no-fence": BrokenCopy("a late finish counts, after a stop", no_fence, ("program", "desk"), "stop", EFFECT, LATE),
+    "no-fence-delayed": BrokenCopy("a late finish counts, after a delay", no_fence, ("desk",), "delay", EFFECT, LATE),
     "believes-commits": BrokenCopy(
-        "an error in a commit passes for a success", assume_commit, ("reviewer", "desk"), "raise", ("commit",)
+        "an error in a commit passes for a success",
+        assume_commit,
+        ("reviewer", "desk"),
+        "raise",
+        ("commit",),
+        (LOST_DECISION, "is not recorded as done"),
     ),
 }

@@ -34,6 +34,7 @@ from tests.faults.migration_databases import MigrationDatabase, PostgresDatabase
 from tests.postgres import Server
 from tests.support import OK, approve, propose_pending
 
+NOTICED = ("who came after it ended with", "another database came out")  # where each statement commits by itself
 NEXT = Migration(
     99,
     "colours",

@@ -7,7 +7,7 @@ import pytest
 
 from tests.faults.chat_controls import BROKEN_COPIES
 from tests.faults.chat_scenarios import SCENARIOS
-from tests.faults.chat_storm import CONTROLS
+from tests.faults.chat_storm import CONTROLS, NOTICED
 from tests.faults.reports import is_caught, run_suite
 
 DATABASES = pytest.mark.parametrize("database", ["sqlite", "postgresql"])
@@ -55,10 +55,10 @@ def test_threads_that_wait_cost_no_memory_and_outlive_the_server(database: str) 
 @pytest.mark.parametrize("copy", BROKEN_COPIES)
 def test_a_broken_agent_is_caught(copy: str) -> None:
     """The red controls."""
-    assert is_caught("driver", "--database", "sqlite", "--broken", copy)
+    assert is_caught("driver", "--database", "sqlite", "--broken", copy, noticed=BROKEN_COPIES[copy].noticed)
 
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("broken", CONTROLS)
 def test_a_broken_agent_does_not_weather_a_storm(broken: str) -> None:
-    assert is_caught("chat_storm", "--kills", "25", "--broken", broken, seeds=True)
+    assert is_caught("chat_storm", "--kills", "25", "--broken", broken, noticed=NOTICED[broken], seeds=True)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.faults.database_controls import NOTICED
 from tests.faults.reports import is_caught, run_suite
 
 
@@ -18,4 +19,5 @@ def test_time_counts_to_the_millisecond_wherever_the_clock_goes(database: str, w
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 @pytest.mark.parametrize("control", ["callers-clock", "not-behind"])
 def test_another_time_than_that_after_the_locks_would_be_noticed(database: str, control: str) -> None:
-    assert is_caught("clocks", "--database", database, "--walks", "4", "--broken", control)
+    options = ("--database", database, "--walks", "4", "--broken", control)
+    assert is_caught("clocks", *options, noticed=NOTICED[control])

@@ -12,6 +12,7 @@ from interlock.app.bootstrap import build_services
 from interlock.core.errors import StoreUnavailable
 from interlock.storage.postgres.connection import retry_on_lost_connection
 from tests.faults.cuts import SOCKET, CuttingProxy
+from tests.faults.database_controls import NOTICED
 from tests.faults.reports import is_caught, run_suite
 from tests.postgres import Server
 from tests.support import approve, event_kinds, ledger_violations, propose_pending, status
@@ -31,7 +32,7 @@ def test_a_cut_connection_costs_time_and_nothing_else(options: list[str]) -> Non
     "options", [["--by", "server", "--broken", "taken-for-done"], ["--by", "wire", "--broken", "done-again"]]
 )
 def test_a_store_that_guesses_what_became_of_a_lost_answer_would_be_noticed(options: list[str]) -> None:
-    assert is_caught("cuts", "--cuts", "24", *options)
+    assert is_caught("cuts", "--cuts", "24", *options, noticed=NOTICED[options[-1]])
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 
 from interlock.core.errors import StoreUnavailable
 from interlock.storage.sqlite.database import translate_errors
+from tests.faults.database_controls import NOTICED
 from tests.faults.reports import is_caught, run_suite
 
 
@@ -26,7 +27,7 @@ def test_the_last_byte_of_a_file_system_is_no_other_than_a_limit(database: str) 
 
 @pytest.mark.parametrize(("database", "control"), [("sqlite", "fail-open"), ("postgresql", "unheard")])
 def test_a_call_that_ran_although_it_could_not_be_recorded_would_be_noticed(database: str, control: str) -> None:
-    assert is_caught("disks", "--database", database, "--times", "4", "--broken", control)
+    assert is_caught("disks", "--database", database, "--times", "4", "--broken", control, noticed=NOTICED[control])
 
 
 def test_a_disk_that_fails_is_named() -> None:

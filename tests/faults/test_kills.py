@@ -52,4 +52,4 @@ def test_errors_delays_and_stops_anywhere_break_no_law(database: str) -> None:  
 )
 def test_a_broken_copy_is_caught(database: str, copy: str) -> None:
     """The red controls: the same program over an Interlock that breaks its promise must find that."""
-    assert is_caught("driver", "--database", database, "--broken", copy)
+    assert is_caught("driver", "--database", database, "--broken", copy, noticed=BROKEN_COPIES[copy].noticed)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.faults.reports import run_suite
+from tests.faults.parity import NOTICED
+from tests.faults.reports import is_noticed, run_suite
 
 
 @pytest.mark.timeout(600)
@@ -27,4 +28,4 @@ def test_a_sample_of_random_scenarios_is_the_same_on_both_databases() -> None:  
 def test_a_difference_would_be_noticed() -> None:
     """The red control: one word differs."""
     result = run_suite("parity", "--scenarios", "5", "--broken")
-    assert result["count"] > 0
+    assert is_noticed(result["different"], NOTICED)

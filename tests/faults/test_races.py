@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.databases import Database, ServerDatabase, migrated_template
+from tests.faults.race_controls import NOTICED
 from tests.faults.reports import is_caught, run_suite
 from tests.postgres import Server
 
@@ -102,4 +103,4 @@ def test_every_race_at_one_approval_is_linearizable(database: str) -> None:  # R
 @pytest.mark.parametrize("broken", ["early-answer", "old-votes"])
 def test_races_over_a_broken_copy_have_no_explanation(broken: str) -> None:
     """The red control."""
-    assert is_caught("races", "--rounds", "10", "--broken", broken)
+    assert is_caught("races", "--rounds", "10", "--broken", broken, noticed=NOTICED[broken])

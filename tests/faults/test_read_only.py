@@ -15,6 +15,7 @@ from interlock.core.errors import StoreUnavailable
 from interlock.storage.postgres.connection import retry_on_lost_connection
 from tests.databases import SqliteFile, migrated_template
 from tests.faults.cuts import SOCKET, CuttingProxy
+from tests.faults.database_controls import NOTICED
 from tests.faults.read_only import start_standby
 from tests.faults.reports import is_caught, run_suite
 from tests.postgres import Server
@@ -42,7 +43,7 @@ def test_what_can_only_be_read_runs_nothing_loses_nothing_and_goes_on_afterwards
 
 def test_a_gate_that_opens_when_nothing_can_be_recorded_would_be_noticed() -> None:
     """The red control."""
-    assert is_caught("read_only", "--times", "2", "--broken", "fail-open")
+    assert is_caught("read_only", "--times", "2", "--broken", "fail-open", noticed=NOTICED["fail-open"])
 
 
 async def test_a_program_that_was_led_to_a_standby_finds_its_way_back_by_itself(

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.faults.database_controls import NOTICED
 from tests.faults.reports import is_caught, run_suite
 
 
@@ -16,4 +17,4 @@ def test_no_acknowledged_decision_is_lost_over_20_immediate_restarts() -> None: 
 @pytest.mark.timeout(600)
 def test_a_store_that_does_not_wait_for_the_disk_would_lose_some() -> None:
     """The red control."""
-    assert is_caught("restarts", "--restarts", "3", "--broken", "no-fsync", noticed=" was ")
+    assert is_caught("restarts", "--restarts", "3", "--broken", "no-fsync", noticed=NOTICED["no-fsync"])

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.faults.race_controls import NOTICED
 from tests.faults.reports import is_caught, run_suite
 
 # Every answer that an operation can have; what is rarer is only asked of longer storms.
@@ -42,17 +43,7 @@ def test_in_a_storm_nothing_runs_unasked_twice_or_otherwise(database: str) -> No
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    ("broken", "noticed"),
-    [
-        ("no-version", "ran 2 times"),
-        ("start-unchecked", "ran 2 times"),
-        ("early-answer", "no order explains"),
-        ("old-votes", "Approved by 1 of 2 people."),
-        ("first-arguments", "ran with other arguments than were approved"),
-        ("swapped-answer", "no order explains"),
-    ],
-)
+@pytest.mark.parametrize(("broken", "noticed"), NOTICED.items())
 def test_a_broken_copy_does_not_weather_a_storm(broken: str, noticed: str) -> None:
     """The red control."""
     assert is_caught("storm", "--operations", "3000", "--kills", "1", "--broken", broken, noticed=noticed)

@@ -16,6 +16,7 @@ from interlock.storage import migrate
 from interlock.storage.postgres.pipeline import placeholders
 from tests.databases import Database
 from tests.faults.reports import is_caught, run_suite
+from tests.faults.upgrades import NOTICED
 from tests.support import Clock, open_services, propose_pending
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -52,7 +53,7 @@ def test_old_and_new_programs_work_on_one_database_while_it_is_migrated(database
 
 def test_a_migration_that_takes_away_what_old_programs_use_would_be_noticed() -> None:
     """The red control."""
-    assert is_caught("upgrades", "--upgrades", "1", "--broken", "taken-away")
+    assert is_caught("upgrades", "--upgrades", "1", "--broken", "taken-away", noticed=NOTICED)
 
 
 async def test_a_program_that_is_too_old_for_a_contraction_does_not_start(

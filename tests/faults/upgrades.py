@@ -35,6 +35,7 @@ create index approvals_colour{n} on approvals (colour{n}) where colour{n} is not
 create table colours{n} (name text primary key);
 insert into colours{n} values ('grey');
 """
+NOTICED = "preview"  # the column that old programs miss, in the error that they are told
 DROP_COLUMN = "-- since: 3\nalter table payloads rename column preview to previews{n};\n"
 
 
@@ -63,9 +64,9 @@ def make_database(database: str, folder: Path) -> Iterator[str]:
 def run(url: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     said = []
     with run_load(url, folder, 1, *AGENTS) as made:
-        made.patience = 10 if options.broken else made.patience
         for number in range(FIRST, FIRST + options.upgrades):
             made.wait_for_lines(what="succeeded")
+            made.patience = 10 if options.broken else made.patience  # from here on they are stuck, and not only slow
             newer = newer_program(folder, number, DROP_COLUMN if options.broken else EXPANDED)
             said.append(migrate(newer, url))
             start_program(made, url, folder, *AGENTS, source=newer)

@@ -20,10 +20,10 @@ from tests.frameworks.mcp_conformance_suite import (
     run_suite,
 )
 from tests.journeys.shell import Shell
-from tests.node_packages import MCP, MISSING
+from tests.node_packages import MCP
 
 pytestmark = [
-    pytest.mark.skipif(not MCP.is_installed(), reason=MISSING),
+    pytest.mark.skipif(not MCP.is_installed(), reason=MCP.missing),
     pytest.mark.timeout(600),
 ]
 

@@ -18,10 +18,10 @@ from interlock.core.ports import ApprovalQuery
 from tests.frameworks.mcp_conformance_suite import run_server
 from tests.frameworks.real_mcp_servers import MAKERS, Call, RealServer, everything_over_http, list_tools
 from tests.journeys.shell import Shell
-from tests.node_packages import MCP, MISSING
+from tests.node_packages import MCP
 from tests.support import BOB, approve
 
-pytestmark = pytest.mark.skipif(not MCP.is_installed(), reason=MISSING)
+pytestmark = pytest.mark.skipif(not MCP.is_installed(), reason=MCP.missing)
 TIMEOUT = 90.0  # seconds that something may take on a loaded machine
 AT_ONCE = "version: 1\ndefaults: {undo_window: 0s}\n"
 

@@ -68,10 +68,10 @@ def test_an_empty_ledger_and_a_missing_workspace_are_valid(shell: Shell) -> None
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
-        ("update events set actor = 'mallory' where seq = 2", "entry 2: The entry was altered"),
+        ("update events set actor = 'mallory' where seq = 2", "entry 2: The entry, or one before it, was altered"),
         (
             "update events set data = replace(data, 'pending', 'approved') where seq = 1",
-            "entry 1: The entry was altered",
+            "entry 1: The entry, or one before it, was altered",
         ),
         ("delete from events where seq = 2", "Entry 2 is missing"),
         ("delete from events where seq = (select max(seq) from events)", "the tail was cut"),
@@ -90,7 +90,7 @@ def test_an_empty_ledger_and_a_missing_workspace_are_valid(shell: Shell) -> None
         ("delete from approvals where status = 'pending'", "Its row is missing"),
         ("update approvals set decision = 'nonsense' where status = 'approved'", "cannot be read"),
         ("update approvals set requester = 'mallory'", "requester is mallory in its row; the ledger says"),
-        ("update payloads set sentence = 'Nothing'", "sentence in its row is not what the ledger says."),
+        ("update payloads set sentence = 'Nothing'", "sentence in its row differs from the ledger."),
         (
             "insert into users (workspace, name, role, teams) values ('default', 'mallory', 'admin', '[]')",
             "user mallory: No entry of the ledger records its creation.",
@@ -238,7 +238,7 @@ async def test_several_processes_find_the_same(shell: Shell) -> None:
     tamper(shell, "update events set actor = 'mallory' where seq = 2")
     three = shell.process(*verify, "3")
     assert three == shell(*verify, "1")
-    assert_invalid(three, "entry 2: The entry was altered")
+    assert_invalid(three, "entry 2: The entry, or one before it, was altered")
     tamper(shell, "delete from events where seq = 2")
     assert shell.process(*verify, "2") == shell(*verify, "1")
 
@@ -367,7 +367,9 @@ async def test_a_damaged_export_is_found(shell: Shell) -> None:
     (shell.folder / "altered.tsv").write_text(
         "".join(lines).replace('"actor":"agent:writer"', '"actor":"agent:eve"', 1)
     )
-    assert_invalid(shell("audit", "verify", "--export", "altered.tsv"), "entry 1: The entry was altered")
+    assert_invalid(
+        shell("audit", "verify", "--export", "altered.tsv"), "entry 1: The entry, or one before it, was altered"
+    )
     (shell.folder / "none.tsv").write_text("hello\n")
     none = shell("audit", "verify", "--export", "none.tsv")
     assert (none.code, none.out) == (2, "")

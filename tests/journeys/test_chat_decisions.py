@@ -12,12 +12,12 @@ EVERY_MODEL = pytest.mark.parametrize("wire", ["openai", "anthropic", "scripted"
 
 @pytest.mark.smoke
 @EVERY_MODEL
-def test_approved_call_runs_once_and_the_model_hears_of_it(scenario: ChatScenario) -> None:  # R3 R4
+def test_approved_call_runs_once_and_the_model_hears_of_it(scenario: ChatScenario) -> None:  # R3 R4 R36
     with scenario.say(f'create an issue titled "Fix {scenario.name}"') as talk:
         card = talk.read_until("approval_request").data["approval"]
         assert (card["tool"], card["status"], scenario.count_titled("Fix")) == ("linear_create_issue", "pending", 0)
         assert {**card, "seconds_left": 0} == {**scenario.bob.approval(card["id"]), "seconds_left": 0}
-        assert [item["id"] for item in scenario.bob.pending(talk.thread)] == [card["id"]]  # R36
+        assert [item["id"] for item in scenario.bob.pending(talk.thread)] == [card["id"]]
         scenario.bob.decide(card, "approve")
         talk.read_all()
     assert talk.names == [

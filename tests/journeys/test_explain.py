@@ -1,4 +1,5 @@
-"""What a call would meet, on the command line: as a server on the same database judges it. R56, R57"""
+"""What a call would meet, on the command line: as a server on the same database judges it."""
+# R56, R57
 
 from __future__ import annotations
 

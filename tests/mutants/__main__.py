@@ -5,6 +5,8 @@ python -m tests.mutants --only core/ledger/invariants.py      those of one modul
 python -m tests.mutants --sample 150 --seed 7    some of them, always the same
 python -m tests.mutants --broken asserts         against tests that assert nothing
 python -m tests.mutants --area outside --sample 60    those of the code around core, against the tests of `make test`
+
+With `--least 0.85` the exit status is 1 if a smaller share of them was killed.
 """
 
 from __future__ import annotations
@@ -81,6 +83,8 @@ def main() -> None:
     score = round(found["killed"] / tried, 4) if tried else 0
     result = {"suite": "mutants", "score": score, **found, "equivalent": len(known)}
     print(json.dumps({**result, "seconds": round(time.monotonic() - began, 1)}))
+    if score < options.least:
+        sys.exit(f"Of the mutants {score:.1%} were killed; at least {options.least:.1%} have to be.")
 
 
 def _options() -> argparse.Namespace:
@@ -90,6 +94,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--sample", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--least", type=float, default=0.0, metavar="SHARE")
     parser.add_argument("--broken", choices=["asserts"])
     return parser.parse_args()
 

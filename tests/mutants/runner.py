@@ -38,6 +38,7 @@ EXPECTED = ("PytestAssertRewriteWarning", "PytestConfigWarning")  # some is load
 SLOW = "random_lives or long_names_over_many or linear_time"  # seconds each, and a thousand mutants pass through them
 OPTIONS = (*NO_OUTPUT, f"-knot ({SLOW})", *(f"-Wignore::pytest.{name}" for name in EXPECTED))
 MEMORY = 4 << 30
+FEW = 0.01  # of the tests may fail without a mutant: with threads, Python 3.11's tracing fails now and then
 CHECKED = 200  # tests that have to pass as they are in such a process: else all mutants would seem to be killed
 FEW_TESTS = {"max_examples": 25, "derandomize": True, "database": None, "phases": (Phase.explicit, Phase.generate)}
 SURVIVED, KILLED, INTERRUPTED, DISCARDED, BROKEN = 0, 1, 2, 98, 99
@@ -132,7 +133,9 @@ class MutationRunner:
 
     def _write_paths(self, items: list[pytest.Item], file: Path) -> int:
         file.write_bytes(pickle.dumps(self._paths(items)))
-        return KILLED if self._failed else SURVIVED
+        for test in sorted(self._failed):
+            print(f"fails without any mutant, so it does not count: {test}", file=sys.stderr)
+        return KILLED if len(self._failed) > FEW * len(items) else SURVIVED
 
     def _paths(self, items: list[pytest.Item]) -> TestPaths:
         measured = self._coverage()

@@ -8,8 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests.node_packages import CLIENTS
-from tests.oidc_provider import find_node
+from tests.node_packages import CLIENTS, node_command
 
 TIMEOUT = 110.0  # seconds that a script may take on a loaded machine
 
@@ -21,5 +20,5 @@ def start_node_client(script: Path, folder: Path, job: dict[str, Any]) -> subpro
     if not (home / "node_modules").exists():
         (home / "node_modules").symlink_to(CLIENTS.modules)
     copy = shutil.copy(script, home)
-    command = [str(find_node()), str(copy), json.dumps(job)]
+    command = node_command(copy, json.dumps(job))
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.PIPE, text=True)

@@ -13,10 +13,10 @@ from interlock.core.chat.transcript import ModelReply
 from tests.fakes.model_server import Fault
 from tests.journeys.chat_client import calls, scripted_replies
 from tests.journeys.shell import wait_until
-from tests.node_packages import CLIENTS, MISSING
+from tests.node_packages import CLIENTS
 from tests.protocols.ag_ui_scenario import AgUiClient, cancel_interrupts, resolve_interrupts, unknown_fields
 
-pytestmark = pytest.mark.skipif(not CLIENTS.is_installed(), reason=MISSING)
+pytestmark = pytest.mark.skipif(not CLIENTS.is_installed(), reason=CLIENTS.missing)
 
 
 # R16, R54

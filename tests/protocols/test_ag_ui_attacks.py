@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.node_packages import CLIENTS, MISSING
+from tests.node_packages import CLIENTS
 from tests.protocols.ag_ui_scenario import AgUiClient, RunResult, resolve_interrupts
 
-pytestmark = pytest.mark.skipif(not CLIENTS.is_installed(), reason=MISSING)
+pytestmark = pytest.mark.skipif(not CLIENTS.is_installed(), reason=CLIENTS.missing)
 
 TRUTHY: tuple[Any, ...] = (True, "true", 1, "yes", ["true"], [{"approved": True}])
 FALSY: tuple[Any, ...] = (None, "", 0, False, {}, [])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.node_packages import CLIENTS, MISSING
+from tests.node_packages import CLIENTS
 from tests.protocols.ag_ui_scenario import AgUiClient
 from tests.protocols.node_client import TIMEOUT, start_node_client
 
@@ -16,7 +16,7 @@ PROGRAM = re.compile(r"^```js\n(.*?)^```$.*?^```text\n(.*?)^```$", re.MULTILINE 
 NUMBER = re.compile(r"DEMO-\d+")  # which one it is depends on what else was created
 
 
-@pytest.mark.skipif(not CLIENTS.is_installed(), reason=MISSING)
+@pytest.mark.skipif(not CLIENTS.is_installed(), reason=CLIENTS.missing)
 def test_the_program_of_the_page_prints_what_the_page_says(
     client: AgUiClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

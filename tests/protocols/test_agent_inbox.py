@@ -11,7 +11,7 @@ import pytest
 
 from tests.frameworks.framework_program import EffectServer
 from tests.journeys.shell import wait_until
-from tests.node_packages import CLIENTS, MISSING
+from tests.node_packages import CLIENTS
 from tests.protocols.agent_inbox_scenario import (
     ARGS,
     ORIGIN,
@@ -24,7 +24,7 @@ from tests.protocols.agent_inbox_scenario import (
 )
 from tests.protocols.node_client import TIMEOUT, start_node_client
 
-pytestmark = pytest.mark.skipif(not CLIENTS.is_installed(), reason=MISSING)
+pytestmark = pytest.mark.skipif(not CLIENTS.is_installed(), reason=CLIENTS.missing)
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "clients" / "agent-inbox.md"
 NOTHING = "00000000-0000-7000-8000-000000000000"

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.node_packages import CLIENTS, MISSING
-from tests.oidc_provider import find_node
+from tests.node_packages import CLIENTS, node_command
 from tests.protocols.ai_sdk_scenario import (
     AiSdkScenario,
     Browser,
@@ -27,7 +26,7 @@ from tests.protocols.node_client import TIMEOUT
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "clients" / "ai-sdk.md"
 PRINTED = r"It prints:\n\n```text\n(.*?)```"
-pytestmark = pytest.mark.skipif(not CLIENTS.is_installed(), reason=MISSING)
+pytestmark = pytest.mark.skipif(not CLIENTS.is_installed(), reason=CLIENTS.missing)
 
 
 @pytest.fixture(scope="module")
@@ -354,7 +353,7 @@ def test_the_program_of_the_page_prints_what_the_page_says(scenario: AiSdkScenar
     (tmp_path / "chat.mjs").write_text(program[1])
     (tmp_path / "node_modules").symlink_to(CLIENTS.modules)
     environ = {**os.environ, "INTERLOCK_URL": scenario.url, "INTERLOCK_KEY": scenario.keys["reviewer"], "NO_COLOR": "1"}
-    command = [str(find_node()), str(tmp_path / "chat.mjs")]
+    command = node_command(tmp_path / "chat.mjs")
     done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     assert done.returncode == 0, done.stderr
     assert re.sub(r"DEMO-\d+", "DEMO-13", done.stdout) == printed[1]

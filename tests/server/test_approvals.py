@@ -204,7 +204,60 @@ async def test_an_unknown_id_is_not_found(client: ClientFactory, keys: Keys, app
     assert [(answer.status_code, answer.json()["error"]) for answer in answers] == [(404, "not_found")] * 5
 
 
-# R40
+DECISIONS: list[dict[str, Any]] = [
+    {"kind": "approve"},
+    {"kind": "edit", "args": {"path": "/tmp/y"}},
+    {"kind": "respond", "message": "Ask Eve"},
+    {"kind": "reject"},
+]
+
+
+# R21
+async def test_an_expired_id_is_gone_for_every_answer_and_for_the_agent(
+    client: ClientFactory, keys: Keys, clock: Clock
+) -> None:
+    agent, bob = client(keys["agent"]), client(keys["reviewer"])
+    told = await propose(agent)
+    clock.advance(24 * 3_600_000)
+    seen = {"args_sha256": told["args_sha256"]}
+    answers = [await post_action(bob, told, "decision", **seen, **decision) for decision in DECISIONS]
+    answers.append(await agent.post(f"/api/calls/{told['approval_id']}/start", json={}))
+    assert [(answer.status_code, answer.json()["error"]) for answer in answers] == [(410, "expired")] * 5
+    assert all("expired" in answer.json()["message"] for answer in answers)
+    assert (await show(bob, told["approval_id"]))["status"] == "expired"
+
+
+# R21
+async def test_a_used_id_says_who_decided_it_and_takes_no_second_answer(client: ClientFactory, keys: Keys) -> None:
+    agent, bob, ada = client(keys["agent"]), client(keys["reviewer"]), client(keys["admin"])
+    told = await propose(agent)
+    args = (await show(bob, told["approval_id"]))["args"]
+    await decide(bob, told)
+    seen = {"args_sha256": told["args_sha256"]}
+    answers = [await post_action(ada, told, "decision", **seen, **decision) for decision in DECISIONS]
+    assert [(answer.status_code, answer.json()["error"]) for answer in answers] == [(409, "already_decided")] * 4
+    assert {(answer.json()["decision"]["kind"], answer.json()["decision"]["by"]) for answer in answers} == {
+        ("approve", "bob")
+    }
+    shown = await show(ada, told["approval_id"])
+    assert (shown["status"], shown["args"]) == ("approved", args)
+
+
+# R21
+async def test_an_id_that_was_started_is_not_started_again(client: ClientFactory, keys: Keys) -> None:
+    agent = client(keys["agent"])
+    told = await propose(agent)
+    await decide(client(keys["reviewer"]), told)
+    path = f"/api/calls/{told['approval_id']}"
+    started = await agent.post(f"{path}/start", json={})
+    again = await agent.post(f"{path}/start", json={})
+    assert (started.status_code, again.status_code, again.json()["error"]) == (200, 409, "already_started")
+    done = {"fence": started.json()["fence"], "ok": True}
+    assert (await agent.post(f"{path}/finish", json=done)).status_code == 200
+    late = await agent.post(f"{path}/start", json={})
+    assert (late.status_code, late.json()["error"]) == (409, "already_started")
+
+
 async def test_the_approvals_of_another_workspace_do_not_exist(
     client: ClientFactory, keys: Keys, services: AppServices
 ) -> None:

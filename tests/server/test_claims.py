@@ -1,7 +1,8 @@
-"""What a program with an agent's key says of its own call, over the wire: it can only tighten. R56, R57, R58
+"""What a program with an agent's key says of its own call, over the wire: it can only tighten.
 
 Each test is something that was done to a running server.
 """
+# R56
 
 from __future__ import annotations
 
@@ -68,6 +69,7 @@ async def test_no_call_takes_the_rejection_away(client: ClientFactory, keys: dic
     assert (rejected.status_code, rejected.json()["status"]) == (200, "rejected")
 
 
+# R57
 @pytest.mark.parametrize(
     ("tool", "args"),
     [
@@ -186,6 +188,7 @@ async def test_a_name_that_mixes_alphabets_is_denied_on_record(
     assert entries[-1].kind == "denied"
 
 
+# R57
 async def test_names_that_somebody_here_gave_may_mix_alphabets(
     client: ClientFactory, services: AppServices, state: ServerState
 ) -> None:
@@ -247,6 +250,7 @@ async def test_where_the_requester_is_not_known_one_more_person_has_to_approve(
         assert any("one more person" in fact["text"] for fact in shown["card"]["facts"])
 
 
+# R58
 async def test_another_agents_call_is_not_there(
     client: ClientFactory, keys: dict[str, str], services: AppServices
 ) -> None:
@@ -292,6 +296,7 @@ async def bind_key(services: AppServices, **bindings: Any) -> str:
     return key
 
 
+# R58
 async def test_a_bound_key_speaks_for_its_agent_said_or_not_and_for_no_other(
     client: ClientFactory, keys: dict[str, str], state: ServerState, services: AppServices
 ) -> None:
@@ -308,6 +313,7 @@ async def test_a_bound_key_speaks_for_its_agent_said_or_not_and_for_no_other(
         assert (refused.status_code, refused.json()["error"]) == (403, "forbidden"), claims
 
 
+# R58
 async def test_a_key_with_several_agents_that_names_none_gets_the_strictest_verdict(
     client: ClientFactory, state: ServerState, services: AppServices
 ) -> None:
@@ -321,6 +327,7 @@ async def test_a_key_with_several_agents_that_names_none_gets_the_strictest_verd
     assert (await propose(agent, effect="write", agent="billing"))["outcome"] == "proceed"
 
 
+# R58
 async def test_a_key_for_certain_tools_proposes_no_others(client: ClientFactory, services: AppServices) -> None:
     agent = client(await bind_key(services, tools=("run_*",)))
     assert (await propose(agent))["outcome"] == "waiting"
@@ -332,6 +339,7 @@ async def test_a_key_for_certain_tools_proposes_no_others(client: ClientFactory,
     assert [answer.status_code for answer in answers] == [200, 403]
 
 
+# R58
 @pytest.mark.parametrize(
     ("requester", "claims", "need"),
     [
@@ -381,12 +389,14 @@ async def test_a_requester_who_was_removed_is_only_a_name(
     assert (await propose(agent, initiated_by="olga", effect="write", tool="drop"))["outcome"] == "waiting"
 
 
+# R58
 async def test_a_key_of_nobody_takes_no_requester(client: ClientFactory, services: AppServices) -> None:
     agent = client(await bind_key(services, requester="none"))
     refused = await agent.post("/api/calls", json={**CALL, "initiated_by": "bob"})
     assert (refused.status_code, refused.json()["error"]) == (403, "forbidden")
 
 
+# R58
 async def test_another_key_of_the_same_agent_goes_on_with_its_calls(
     client: ClientFactory, services: AppServices
 ) -> None:
@@ -399,6 +409,7 @@ async def test_another_key_of_the_same_agent_goes_on_with_its_calls(
     assert (await propose(second, call_id="one"))["approval_id"] == told["approval_id"]
 
 
+# R58
 async def test_the_calls_of_two_agents_are_not_those_of_one_whose_name_holds_both(
     client: ClientFactory, services: AppServices
 ) -> None:
@@ -409,6 +420,7 @@ async def test_the_calls_of_two_agents_are_not_those_of_one_whose_name_holds_bot
     assert (await one.get(f"/api/calls/{own['approval_id']}")).status_code == 200
 
 
+# R58
 async def test_a_rotated_key_goes_on_with_the_calls_of_the_one_before(
     client: ClientFactory, keys: dict[str, str], services: AppServices
 ) -> None:
@@ -429,6 +441,7 @@ async def test_the_agent_that_calls_is_the_last_of_its_path(client: ClientFactor
     assert (shown["agent"], shown["agent_path"]) == ("research", ["me", "research"])
 
 
+# R58
 async def test_answers_are_kept_by_whose_the_calls_are_and_not_by_the_name_of_a_key(
     client: ClientFactory, services: AppServices
 ) -> None:

@@ -1,4 +1,5 @@
-"""What a call would meet, as the page asks it: the same that the call meets when an agent makes it. R56, R57"""
+"""What a call would meet, as the page asks it: the same that the call meets when an agent makes it."""
+# R56, R57
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ async def test_superseded_request_changes_nothing(state: ServerState, clock: Clo
     assert (kept.status, kept.body, kept.reservation_token) == (201, b"quick", b"")
 
 
-# R50
+# R24
 async def test_a_secret_that_is_shown_once_is_never_stored(
     client: ClientFactory, keys: Keys, database: Database
 ) -> None:
@@ -127,7 +127,7 @@ async def test_a_secret_that_is_shown_once_is_never_stored(
     assert len((await ada.get("/api/keys")).json()["items"]) == 5
 
 
-# R51
+# R24, R41
 async def test_an_erasure_reaches_what_was_answered(
     client: ClientFactory, keys: Keys, services: AppServices, state: ServerState, database: Database
 ) -> None:

@@ -438,7 +438,7 @@ async def test_a_channel_that_is_down_is_logged_without_the_code(
     mailed.mails.overrides["DATA"] = "554 no"
     await ask_code(mailed, browser, mailed.token())
     [line] = [line for line in mailed.log if "code_failed" in line]
-    assert json.loads(line)["note"] == "The mail server refused the mail (554)."
+    assert json.loads(line)["note"] == "The mail server rejected the mail (554)."
     assert not re.search(r"\b\d{8}\b", json.loads(line)["note"])
 
 

@@ -11,11 +11,12 @@ from interlock.app.bootstrap import wall_clock
 from interlock.config.models import OidcSettings, ServerSettings, Settings
 from interlock.server.state import ServerState
 from tests.fakes.openid_provider import CLIENT, SECRET
-from tests.oidc_provider import MISSING, is_installed, run_provider, sign_in
+from tests.node_packages import PROVIDER
+from tests.oidc_provider import run_provider, sign_in
 from tests.server.conftest import ClientFactory
 from tests.support import Clock
 
-pytestmark = pytest.mark.skipif(not is_installed(), reason=MISSING)
+pytestmark = pytest.mark.skipif(not PROVIDER.is_installed(), reason=PROVIDER.missing)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,5 @@
-"""Pinned tools over the wire: what a call claims of one does not count, and a changed definition asks again. R57"""
+"""Pinned tools over the wire: what a call claims of one does not count, and a changed definition asks again."""
+# R57
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Finished
 from tests.databases import Database
 from tests.fakes.github import GitHub, Repo, run_github
-from tests.oidc_provider import FOLDER, MISSING, find_node
+from tests.node_packages import PROVIDER, node_command
 from tests.support import Clock, approve, open_services
 
 REPO = "octo/hello"
@@ -582,12 +582,12 @@ async def test_fake_refuses_what_github_does_not_know(clock: Clock) -> None:
         assert (await client.delete(f"/repos/{REPO}")).status_code == 404
 
 
-@pytest.mark.skipif(not (FOLDER / "node_modules" / "@octokit" / "rest").is_dir(), reason=MISSING)
+@pytest.mark.skipif(not PROVIDER.is_installed(), reason=PROVIDER.missing)
 async def test_githubs_own_client_works_with_the_fake(clock: Clock) -> None:
     fake = GitHub(clock)
     fake.add_repo(REPO)
     async with run_github(fake) as url:
-        command = [str(find_node()), str(OCTOKIT), str(FOLDER), url, fake.token]
+        command = node_command(OCTOKIT, str(PROVIDER.folder), url, fake.token)
         client = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
         told, _ = await client.communicate()
     assert json.loads(told) == {

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -405,7 +407,15 @@ async def test_no_answer_in_time_leaves_the_effect_unknown(server: McpServerSett
     async with connect_servers(replace(QUICK, call_timeout=0.2), files=server) as servers:
         with pytest.raises(EffectUnknown, match="It may have run: look before you call it again"):
             await run(servers, "files_hang")
-        assert await run(servers, "files_look") == {"text": "all is quiet"}
+        assert await look_until_answered(servers) == {"text": "all is quiet"}
+
+
+async def look_until_answered(servers: McpServers) -> object:
+    """The short limit holds for this call, too: on a loaded machine it may have to be made again."""
+    async with asyncio.timeout(TIMEOUT):
+        while True:
+            with suppress(EffectUnknown):
+                return await run(servers, "files_look")
 
 
 # --- servers come and go ----------------------------------------------------------------------------------------------
@@ -430,9 +440,20 @@ async def test_a_server_at_an_address_may_be_killed_and_come_back(tmp_path: Path
             with pytest.raises(ToolFailed, match="Nothing was run"):
                 await run(servers, "files_note", text="lost")
             with run_http_server(tmp_path, port):
-                await wait_until(lambda: not servers.problems())
-                assert await run(servers, "files_note", text="back") == {"text": "noted"}
+                assert await run_once_connected(servers, "files_note", text="back") == {"text": "noted"}
     assert (tmp_path / "ran").read_text() == "back\n"
+
+
+async def run_once_connected(servers: McpServers, name: str, **args: object) -> object:
+    """A refusal that ran nothing is no answer yet."""
+    async with asyncio.timeout(TIMEOUT):
+        while True:
+            try:
+                return await run(servers, name, **args)
+            except ToolFailed as refused:
+                if "Nothing was run" not in refused.message:
+                    raise
+            await asyncio.sleep(0.01)
 
 
 async def test_a_server_that_is_down_keeps_nothing_else_from_working(tmp_path: Path) -> None:

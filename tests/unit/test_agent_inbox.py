@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -238,7 +238,9 @@ def test_what_an_agent_writes_cannot_pose_as_ours(text: str) -> None:
     assert "safe" not in outside
 
 
-@given(st.text(min_size=1))
+@example("`")
+@example("``a` b```")
+@given(st.text("`a \\\n", min_size=1) | st.text(min_size=1))
 def test_a_code_span_is_ended_by_nothing_inside(text: str) -> None:
     card = make_card(tool="t", sentence=text, risk="low", facts=(), args={}, findings=())
     if not card.sentence.strip():

@@ -217,7 +217,7 @@ async def test_a_fault_of_a_row_names_table_field_and_the_entry_that_is_contradi
 
 async def test_a_tally_that_the_ledger_does_not_give_is_told(services: AppServices, database: SqliteFile) -> None:
     tamper(database, "update tallies set n = 7 where status = 'pending'")
-    message = "tally pending: It is 7, by the ledger 1."
+    message = "count of pending: It is 7; the ledger gives 1."
     report = await verify(services.store, "default")
     assert report.violations == (Violation(0, message, "tallies", "pending", "n"),)
 

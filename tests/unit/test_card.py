@@ -1,5 +1,6 @@
 # ruff: noqa: RUF001 - letters that look alike are what this file is about
 """The approval card: hidden and look-alike characters are visible, ordinary text of any language passes."""
+# R53
 
 import dataclasses
 import json

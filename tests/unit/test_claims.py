@@ -1,4 +1,5 @@
-"""Claims of a program about its own call: they can only tighten the verdict. R56"""
+"""Claims of a program about its own call: they can only tighten the verdict."""
+# R56
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 import threading
 
 import pytest
-from hypothesis import given
+from hypothesis import event, example, given
 from hypothesis import strategies as st
 
 from interlock.core.call import ToolSpec, propose
@@ -11,6 +11,7 @@ from interlock.core.errors import Misconfigured
 from interlock.core.policy.policy import Allow, Ask, Policy, Rule, call_facts
 from interlock.policy.conditions import compile_condition
 
+TOOL = ToolSpec("send", "write")
 LIST = {"items": list(range(1_000))}
 
 
@@ -144,10 +145,30 @@ def test_conditions_can_be_used_by_many_threads() -> None:
     assert wrong == []
 
 
-@given(st.text(st.sampled_from("args.x() [],:?!&|=<>+-'\"\\rb/*1.5\nalexistm"), max_size=60))
+NOISE = st.text(st.sampled_from("args.x() [],:?!&|=<>+-'\"\\rb/*1.5\nalexistm"), max_size=60)
+OPERANDS = st.sampled_from(["args.amount", "args['x']", "5", "1.5", "'a'", "size(args)", "tool", "true", "[1, 2]"])
+OPERATORS = st.sampled_from(["==", "!=", "<", ">=", "+", "&&", "||", "in"])
+COMPARISONS = st.builds(lambda left, operator, right: f"{left} {operator} {right}", OPERANDS, OPERATORS, OPERANDS)
+CONDITIONS = st.recursive(
+    COMPARISONS,
+    lambda inner: st.builds("({}) && ({})".format, inner, inner) | inner.map("args.items.all(x, {})".format),
+    max_leaves=3,
+)
+DAMAGED_CONDITIONS = st.builds(
+    lambda source, place, noise: source[:place] + noise + source[place:], CONDITIONS, st.integers(0, 60), NOISE
+)
+
+
+@example("args.x == 1")
+@example("args.x == ")
+@given(CONDITIONS | DAMAGED_CONDITIONS | NOISE)
 def test_any_text_is_a_condition_or_misconfigured(source: str) -> None:
     try:
         condition = compile_condition(source)
     except Misconfigured:
+        event("misconfigured")
         return
-    assert callable(condition)
+    event("a condition")
+    call = propose("send", {"amount": 1, "x": 2, "items": [3]}, "run", "call")
+    verdicts = [Policy((Rule("any", then, when=condition),)).judge(call, TOOL) for then in ("allow", "ask")]
+    assert (verdicts[0].kind in ("allow", "ask"), verdicts[1].kind) == (True, "ask"), "also when it raises"

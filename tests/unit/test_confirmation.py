@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import event, example, given
 from hypothesis import strategies as st
 
 from interlock.core.chat.thread import (
@@ -218,6 +218,9 @@ YES_PATTERN = re.compile(
 
 
 # R19
+@example(["yes"])
+@example(["yes", "delete", "it"])
+@example(["delete", "it"])
 @given(st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=6))
 def test_of_the_words_of_a_yes_only_the_listed_sentences_are_one(words: list[str]) -> None:
     sentence = " ".join(words)
@@ -237,13 +240,26 @@ def test_a_yes_with_one_more_word_is_none(sentence: str, place: int, word: str) 
         assert parse_answer(" ".join(longer), TOOL) != "yes"
 
 
+# Answers that are one or nearly: arbitrary text never is.
+NEAR_ANSWERS = st.builds(
+    lambda answer, place, more: answer[:place] + more + answer[place:],
+    st.sampled_from(sorted({*yes_sentences(TOOL), *NO})),
+    st.integers(0, 20),
+    st.text("yYn .!,\n?\u2019\u0430", max_size=2),
+)
+
+
 # R19
-@given(st.text())
+@example("Yes!")
+@example("no, don\u2019t")
+@example("y\u0435s")
+@given(NEAR_ANSWERS | st.text())
 def test_no_other_text_is_a_yes(text: str) -> None:
     plain = " ".join(text.replace("\u2019", "'").translate(dict.fromkeys(map(ord, ".!,"), " ")).split())
     expected = "closed"
     if plain.isascii():
         expected = "yes" if plain.lower() in yes_sentences(TOOL) else "no" if plain.lower() in NO else "closed"
+    event(expected)
     assert parse_answer(text, TOOL) == expected
 
 

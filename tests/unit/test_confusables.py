@@ -1,4 +1,5 @@
-"""Look-alike names: what folds to the same name, and which of those imitate another. R56"""
+"""Look-alike names: what folds to the same name, and which of those imitate another."""
+# R56
 
 from unicodedata import category
 

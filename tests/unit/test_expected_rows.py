@@ -466,7 +466,7 @@ def test_a_difference_names_fields_and_hides_texts() -> None:
     row = replace_approval(history, decision=OTHER_VALUES._replace(kind="approve", at=NOW))
     said = {each.field: str(each) for each in differences(history.entries, row)}
     assert said["decision.by"] == "decision.by is mallory in its row; the ledger says alice."
-    assert said["decision.reason"] == "decision.reason in its row is not what the ledger says."
+    assert said["decision.reason"] == "decision.reason in its row differs from the ledger."
     assert str(RowDifference("x", 1, "a" * 300, None)) == f"x is {'a' * 200}… in its row; the ledger says null."
     assert str(RowDifference("binding", 1)) == "Its row is bound to other arguments than the ledger records."
 
@@ -482,7 +482,7 @@ def test_words_results_and_digests_are_named_where_they_differ_but_never_shown()
     found = [each for _, forge in ROWS for each in differences(history.entries, forge(history))]
     shown = {each.field for each in found if (each.actual, each.expected) != (None, None)}
     assert {each.field for each in found} - shown == HIDDEN
-    assert str(RowDifference("result", 1)) == "result in its row is not what the ledger says."
+    assert str(RowDifference("result", 1)) == "result in its row differs from the ledger."
 
 
 def test_a_change_without_an_event_kind_is_stated_in_the_entry() -> None:

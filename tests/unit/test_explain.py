@@ -1,4 +1,5 @@
-"""Policy explanations: the verdict of the claims rule and its steps, and the possible verdicts of a tool. R56"""
+"""Policy explanations: the verdict of the claims rule and its steps, and the possible verdicts of a tool."""
+# R56
 
 from __future__ import annotations
 

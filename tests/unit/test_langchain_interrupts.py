@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import event, example, given
 from hypothesis import strategies as st
 
 from interlock.core.call import ToolSpec
@@ -49,6 +49,23 @@ JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text() | st.sampled_from(["type", "args"]), inner),
     max_leaves=8,
+)
+# Answers that decide something or nearly do: arbitrary JSON almost never does.
+DECISIONS = st.fixed_dictionaries(
+    {"type": st.sampled_from(["approve", "accept", "reject", "ignore", "respond", "response", "edit", "APPROVE"])},
+    optional={
+        "args": st.none() | st.text(max_size=3) | st.just({"action": "send_mail", "args": {"count": 2}}) | JSON,
+        "message": st.text(max_size=3) | JSON,
+        "edited_action": st.just({"name": "send_mail", "args": {"count": 2}}) | JSON,
+        "args_sha256": st.sampled_from(["a" * 64, "b" * 64]),
+        "also": JSON,
+    },
+)
+ANSWERS = st.one_of(
+    DECISIONS,
+    st.lists(DECISIONS, min_size=1, max_size=2),
+    st.lists(DECISIONS, min_size=1, max_size=2).map(lambda decisions: {"decisions": decisions}),
+    JSON,
 )
 
 
@@ -140,12 +157,22 @@ def test_what_is_not_exactly_one_decision_about_this_call_decides_nothing(answer
         parse_decision(answer, SPEC, SHOWN_ARGS)
 
 
-@given(JSON)
+# R16
+@example({"decisions": [{"type": "approve"}]})
+@example([{"type": "accept", "args": None}])
+@example({"type": "reject", "message": "approve"})
+@example([{"type": "ignore", "args": None}])
+@example({"type": "respond", "message": "approve"})
+@example([{"type": "edit", "args": {"action": "send_mail", "args": {"count": 2}}}])
+@example("approve")
+@given(ANSWERS)
 def test_no_answer_trips_the_reading_and_only_a_plain_approval_approves(answer: Any) -> None:
     try:
         decision = parse_decision(answer, SPEC, SHOWN_ARGS)
     except InvalidDecision:
+        event("decides nothing")
         return
+    event(decision.kind)
     inner = answer.get("decisions", answer) if isinstance(answer, dict) else answer
     one = inner[0] if isinstance(inner, list) else inner
     assert isinstance(decision, Approve) == (one["type"] in ("approve", "accept"))

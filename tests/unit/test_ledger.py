@@ -431,8 +431,8 @@ def test_erasure_leaves_the_chain_whole_and_is_counted(numbers: set[int]) -> Non
     [
         ([], {1: "The contents of entries 1 to 3 are missing, and no entry records an erasure."}),
         ([[1, 2]], {3: "The content of entry 3 is missing, and no entry records an erasure."}),
-        ([[2, 2]], {1: "The content of entry 1 is gone", 3: "The content of entry 3 is gone"}),
-        ([[3, 5]], {1: "The contents of the entries 1 to 2 are gone"}),
+        ([[2, 2]], {1: "The content of entry 1 is missing", 3: "The content of entry 3 is missing"}),
+        ([[3, 5]], {1: "The contents of entries 1 to 2 are missing"}),
         ([[1, 1], [2, 3]], {}),
         ([[2, 3], [1, 2]], {}),
         ([[1, 5]], {}),

@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import event, example, given
 from hypothesis import strategies as st
 
 from interlock.core.call import ToolCall, ToolSpec, propose
@@ -467,6 +467,7 @@ SIGNS = ("1", "0", "true", "null", "5m", "ask", "deny", "args.x>1", '"*"', *"&*!
 WORDS = st.sampled_from((*KEYS, *MORE_KEYS, *SIGNS))
 
 
+@example(["version", ": ", "1", "\n", "rules", ": ", "[]"])
 @given(st.lists(st.one_of(WORDS, st.text(max_size=3))))
 def test_any_text_is_a_policy_or_misconfigured(words: list[str]) -> None:
     assert load_or_complaints("".join(words)) in (LoadedPolicy, Misconfigured)
@@ -479,9 +480,29 @@ VALUES = st.recursive(
 )
 
 
-@given(st.dictionaries(WORDS, VALUES), st.lists(st.dictionaries(WORDS, VALUES), max_size=3))
+# Rules that load or nearly do: arbitrary structures almost never do.
+CLOSE_RULES = st.fixed_dictionaries(
+    {"then": st.sampled_from(["ask", "allow", "deny"])},
+    optional={
+        "tools": st.lists(st.sampled_from(["pay", "get_*", "*"]), min_size=1, max_size=2),
+        "when": st.sampled_from(["args.x > 1", "args.x >"]),
+        "quorum": st.integers(0, 3),
+        "expires_in": st.sampled_from(["5m", "1d", "5"]),
+        "approvers": st.fixed_dictionaries({}, optional={"users": st.just(["ann"]), "teams": st.just(["finance"])}),
+        "on_expiry": st.sampled_from(["reject", "approve", "no"]),
+    },
+)
+
+
+@example({"version": 1}, [{"then": "ask", "tools": ["pay"]}])
+@given(
+    st.just({"version": 1}) | st.dictionaries(WORDS, VALUES),
+    st.lists(CLOSE_RULES | st.dictionaries(WORDS, VALUES), max_size=3),
+)
 def test_any_structure_is_a_policy_or_misconfigured(top: dict[str, object], rules: list[object]) -> None:
-    assert load_or_complaints(json.dumps({**top, "rules": rules})) in (LoadedPolicy, Misconfigured)
+    found = load_or_complaints(json.dumps({**top, "rules": rules}))
+    event(found.__name__)
+    assert found in (LoadedPolicy, Misconfigured)
 
 
 def load_or_complaints(text: str) -> type:

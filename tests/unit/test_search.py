@@ -54,7 +54,7 @@ def index_finds(stored: Stored, **filters: Any) -> bool:
     )
 
 
-def assert_both_find(stored: Stored, **filters: Any) -> bool:
+def both_find(stored: Stored, **filters: Any) -> bool:
     """By the words and by the approval itself, which have to agree."""
     found = index_finds(stored, **filters)
     assert found == matches_query(stored, ApprovalQuery(**filters))
@@ -194,8 +194,8 @@ def test_a_filter_meets_exactly_what_it_names(right: dict[str, Any], wrong: dict
     decided = DecisionRecord("approve", "ann", NOW)
     approval = replace(stored.approval, votes=(vote,), editors=("eve",), decision=decided)
     stored = stored._replace(approval=approval)
-    assert assert_both_find(stored, **right)
-    assert not assert_both_find(stored, **wrong)
+    assert both_find(stored, **right)
+    assert not both_find(stored, **wrong)
 
 
 def test_a_team_meets_what_it_may_decide_now_or_once_it_is_escalated() -> None:  # R36
@@ -213,24 +213,24 @@ def test_an_argument_is_found_inside_objects_and_lists() -> None:
     stored = pending_with_payload(
         args={"order": {"items": [{"sku": "a1"}, {"sku": "b2"}], "paid": False}, "note": None}
     )
-    assert assert_both_find(stored, arguments=(("order.items.sku", "b2"), ("order.paid", False), ("note", None)))
-    assert not assert_both_find(stored, arguments=(("order.items", "b2"),))
-    assert not assert_both_find(stored, arguments=(("order.paid", 0),))
-    assert not assert_both_find(stored, arguments=(("order.items.sku", "c3"),))
+    assert both_find(stored, arguments=(("order.items.sku", "b2"), ("order.paid", False), ("note", None)))
+    assert not both_find(stored, arguments=(("order.items", "b2"),))
+    assert not both_find(stored, arguments=(("order.paid", 0),))
+    assert not both_find(stored, arguments=(("order.items.sku", "c3"),))
 
 
 @pytest.mark.parametrize(("one", "other"), [(100, 100.0), (10**23, 1e23), (0, -0.0), (1e-7, 0.0000001), (10**22, 1e22)])
 def test_one_number_has_one_spelling(one: float, other: float) -> None:
-    assert assert_both_find(pending_with_payload(args={"n": one}), arguments=(("n", other),))
-    assert assert_both_find(pending_with_payload(args={"n": other}), arguments=(("n", one),))
+    assert both_find(pending_with_payload(args={"n": one}), arguments=(("n", other),))
+    assert both_find(pending_with_payload(args={"n": other}), arguments=(("n", one),))
 
 
 @given(scalars, scalars)
 def test_values_meet_if_and_only_if_they_are_equal(one: object, other: object) -> None:
     same = canonical(one) == canonical(other) if type(one) is type(other) else None
-    met = assert_both_find(pending_with_payload(args={"n": one}), arguments=(("n", other),))
+    met = both_find(pending_with_payload(args={"n": one}), arguments=(("n", other),))
     assert same in (None, met)
-    assert assert_both_find(pending_with_payload(args={"n": one}), arguments=(("n", one),))
+    assert both_find(pending_with_payload(args={"n": one}), arguments=(("n", one),))
 
 
 @pytest.mark.parametrize("value", [{}, [], {"a": 1}, (1, 2)])
@@ -250,12 +250,12 @@ def test_a_call_belongs_to_one_of_the_owners_that_are_asked_for() -> None:  # R1
     owned = stored._replace(approval=replace(stored.approval, subject=subject))
     mine, others = frozenset({"key:k1", "agent:a"}), frozenset({"agent:a"})
     assert needs_text_search(ApprovalQuery(owners=mine))
-    assert assert_both_find(owned, owners=mine, statuses=("pending", "failed"))
-    assert not assert_both_find(owned, owners=mine, statuses=("failed",))
-    assert not assert_both_find(owned, owners=others)
+    assert both_find(owned, owners=mine, statuses=("pending", "failed"))
+    assert not both_find(owned, owners=mine, statuses=("failed",))
+    assert not both_find(owned, owners=others)
     older = stored._replace(approval=replace(stored.approval, subject=subject._replace(owner=ANY_OWNER)))
-    assert assert_both_find(older, owners=others), "a call that is older than call ownership is anybody's"
-    assert not assert_both_find(stored, owners=mine)  # of a program with the database, which belongs to no key
+    assert both_find(older, owners=others), "a call that is older than call ownership is anybody's"
+    assert not both_find(stored, owners=mine)  # of a program with the database, which belongs to no key
 
 
 def test_a_name_that_no_call_can_have_meets_nothing() -> None:

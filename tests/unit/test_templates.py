@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import event, example, given
 from hypothesis import strategies as st
 
 import interlock.policy.templates
@@ -277,6 +277,16 @@ PAYMENTS = st.fixed_dictionaries(
 ARGS = st.builds(
     lambda some, payment: {**some, **payment}, st.dictionaries(any_text, json_values, max_size=3), PAYMENTS
 )
+# Payments that pass or nearly do: arbitrary arguments almost never reach what is asserted of one that passes.
+CLOSE_PAYMENTS = st.fixed_dictionaries(
+    {
+        "amount": st.floats(-1, 200, allow_nan=False) | st.integers(-1, 200) | st.sampled_from([True, "50", [50]]),
+        "currency": st.sampled_from(["EUR", "EUR", "EUR", "USD"]),
+        "recipient": st.sampled_from(["ann@example.com", "bob@example.com", "eve@elsewhere.example"]),
+    },
+    optional={"note": json_values},
+)
+SMALL_PAYMENT = {"amount": 50, **OUR_ACCOUNT}
 
 
 # R1
@@ -291,9 +301,15 @@ def test_read_only_never_lets_anything_but_a_read_pass(
 
 # R38, R39, R48
 @examples(1_000)
-@given(tool=PAYMENT_TOOLS, effect=EFFECTS | st.just("read"), args=ARGS)
+@example(tool="pay", effect="write", args=SMALL_PAYMENT)
+@example(tool="refund", effect="", args={"amount": LIMIT, **OUR_ACCOUNT})
+@example(tool="transfer", effect="read", args={"amount": 0.01, **OUR_ACCOUNT})
+@example(tool="pay", effect="write", args={"amount": LIMIT + 0.01, **OUR_ACCOUNT})
+@given(tool=PAYMENT_TOOLS, effect=EFFECTS | st.just("read"), args=CLOSE_PAYMENTS | ARGS)
 def test_money_lets_nothing_pass_above_its_limit(tool: str, effect: str, args: dict[str, object]) -> None:
-    if money(args, tool, effect) == "allow":
+    verdict = money(args, tool, effect)
+    event(verdict)
+    if verdict == "allow":
         amount = args["amount"]
         assert isinstance(amount, int | float)
         assert not isinstance(amount, bool)
@@ -303,12 +319,15 @@ def test_money_lets_nothing_pass_above_its_limit(tool: str, effect: str, args: d
 
 # R38, R39
 @examples(300)
-@given(tool=TOOLS, effect=EFFECTS, args=ARGS)
+@example(tool="pay", effect="write", args=SMALL_PAYMENT)
+@example(tool="create_page", effect="write", args=SMALL_PAYMENT)
+@given(tool=TOOLS, effect=EFFECTS, args=CLOSE_PAYMENTS | ARGS)
 def test_only_money_lets_a_change_pass_and_only_for_its_own_tools(
     tool: str, effect: str, args: dict[str, object]
 ) -> None:
     for name in TEMPLATE_NAMES:
         passes = judge_by_template(name, tool, effect, args).kind == "allow"
+        event(f"{name} passes: {passes}")
         assert not passes or (name == "money" and moves_money(POLICIES["money"], tool))
 
 

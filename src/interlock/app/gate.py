@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import secrets
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -301,20 +301,12 @@ class Gate:
         ok: bool,
         late: Callable[[LateReport], bool],
     ) -> Approval:
-        return await self._report(
-            workspace,
-            approval_id,
-            payload,
-            lambda approval, moment, report: execute.finish(approval, fence, report, moment, ok=ok, late=late),
-        )
+        def step(approval: Approval, moment: Moment, report: Payload = payload) -> Change[Approval]:
+            return execute.finish(self._require_visible(approval), fence, report, moment, ok=ok, late=late)
 
-    async def _report(self, workspace: str, approval_id: str, report: Payload, step: ReportStep) -> Approval:
-        """Run a step with the report of a call; of an external program, its secret arguments are masked."""
         if self._masks_reports:
-            return await self._run_masked(workspace, approval_id, report, step)
-        return await self._store.transition(
-            workspace, approval_id, lambda approval, moment: step(self._require_visible(approval), moment, report)
-        )
+            return await self._run_masked(workspace, approval_id, payload, step)
+        return await self._store.transition(workspace, approval_id, step)
 
     async def _say(self, workspace: str, approval_id: str, text: str, limit: int, step: TextStep) -> Approval:
         """Run a step with a text of an agent about a call; its secret arguments are masked, whoever the agent is."""
@@ -590,7 +582,7 @@ class Gate:
             call = fast_replace(call, agent_says=masks() if is_small else await asyncio.to_thread(masks))
         if schema_errors:
             findings += schema_findings(schema_errors)
-        chance = secrets.token_hex(26)
+        chance = os.urandom(26).hex()
         preview = NO_PREVIEW
         if spec.preview is not None and isinstance(judgement.verdict, Ask) and not schema_errors:
             preview = await self.preview(call, spec)
@@ -684,7 +676,7 @@ def _entry_text(entry: Entry) -> str:
 
 def uuid7(now: int, chance: str = "") -> str:
     """A UUIDv7: time-ordered, so that new rows are stored together; 74 random bits, so that it cannot be guessed."""
-    stamp, tail = f"{now:012x}", chance or secrets.token_hex(10)
+    stamp, tail = f"{now:012x}", chance or os.urandom(10).hex()
     return f"{stamp[:8]}-{stamp[8:]}-7{tail[:3]}-{_UUID_VARIANT[tail[3]]}{tail[4:7]}-{tail[7:19]}"
 
 

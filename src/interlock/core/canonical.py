@@ -88,7 +88,7 @@ def read_canonical(data: bytes) -> object:
         value, end = _scan(text, 0)
     except StopIteration:
         end = -1
-    return cast(object, value) if end == len(text) else json.loads(text)  # which says what is wrong
+    return value if end == len(text) else json.loads(text)  # which says what is wrong
 
 
 def digest(data: bytes) -> str:

@@ -136,7 +136,7 @@ def measure_size(values: Iterable[object]) -> ValueSize:
             continue
         match value:
             case int():
-                if not -MAX_INTEGER < value < MAX_INTEGER:
+                if abs(value) >= MAX_INTEGER:
                     raise OverflowError("A number has more than 64 bits; a condition cannot compare it exactly.")
             case dict() | Mapping():
                 units, longest = units + 3 + 2 * len(value), max(longest, len(value))
@@ -158,7 +158,7 @@ def is_flat(values: Iterable[object], most: int) -> bool:
         if type(value) is str:
             most -= len(value)
         elif type(value) is int:
-            if not -MAX_INTEGER < value < MAX_INTEGER:
+            if abs(value) >= MAX_INTEGER:
                 return False
         elif type(value) is not bool and type(value) is not float:
             return False

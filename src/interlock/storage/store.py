@@ -220,19 +220,23 @@ class SqlStore:
         return [(row[0], row[1], row[2]) for row in await self._database.fetch("running")]
 
     async def propose(self, transaction: ProposalTransaction) -> Stored:
-        return cast(Stored, await self._database.write(approvals.begin(transaction, self._database.clock())))
+        stored: Stored = await self._database.write(approvals.begin(transaction, self._database.clock()))
+        return stored
 
     async def deny(self, workspace: str, events: Sequence[Event], spec: ToolSpec) -> None:
         await self._database.write(approvals.deny(workspace, events, spec))
 
     async def transition(self, workspace: str, approval_id: str, step: ApprovalStep) -> Approval:
-        return cast(Approval, await self._database.write(approvals.transition(workspace, approval_id, step)))
+        changed: Approval = await self._database.write(approvals.transition(workspace, approval_id, step))
+        return changed
 
     async def transition_by(self, workspace: str, approval_id: str, by: Reviewer, step: ReviewerStep) -> Approval:
-        return cast(Approval, await self._database.write(approvals.transition_by(workspace, approval_id, by, step)))
+        changed: Approval = await self._database.write(approvals.transition_by(workspace, approval_id, by, step))
+        return changed
 
     async def transition_stored(self, workspace: str, approval_id: str, step: StoredStep) -> Stored:
-        return cast(Stored, await self._database.write(approvals.transition_stored(workspace, approval_id, step)))
+        changed: Stored = await self._database.write(approvals.transition_stored(workspace, approval_id, step))
+        return changed
 
     async def _stored(self, found: Sequence[Row]) -> Sequence[Stored]:
         """Read rows of approvals with their payloads."""

@@ -134,8 +134,9 @@ def finish(
         return _refuse_late_report(approval, report, moment, is_new=late(report))
     content: dict[str, object] = {"result_sha256": digest(payload.result)} if payload.result else {}
     content |= {"error": payload.error} if payload.error else {}
-    done = next_version(approval, status=status, lease=approval.lease._replace(until=None))
-    return make_change(done, status, approval.lease.runner, {"fence": fence}, content, payload)
+    runner = approval.lease.runner
+    done = next_version(approval, status=status, lease=Lease(fence, None, runner))
+    return make_change(done, status, runner, {"fence": fence}, content, payload)
 
 
 def abandon(approval: Approval, fence: int, moment: Moment) -> Change[Approval]:

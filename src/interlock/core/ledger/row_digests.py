@@ -101,14 +101,14 @@ def subject_sha256(approval: Approval) -> str:
     s = approval.subject
     call_id = f'["call_id",{quoted(s.call_id)}],' if s.call_id not in LEFT_OUT else ""
     proposed = f'["proposed",{quoted(s.proposed)}],' if s.proposed not in LEFT_OUT else ""
-    before, between, after = s[:_CALL_ID], s[_CALL_ID + 1 : _NONCE], s[_PROPOSED + 1 :]
-    pairs = f"{_pairs_json(0, before)}{call_id}{_pairs_json(_CALL_ID + 1, between)}{proposed}"
-    pairs += _pairs_json(_PROPOSED + 1, after)
+    before, between = _pairs_json(0, s[_BEFORE]), _pairs_json(_BETWEEN.start, s[_BETWEEN])
+    pairs = f"{before}{call_id}{between}{proposed}{_pairs_json(_AFTER.start, s[_AFTER])}"
     return digest(f"[{quoted(approval.id)},{approval.created_at},[{pairs[:-1]}]]".encode())
 
 
 LEFT_OUT = ("", ANY_OWNER)  # values of a subject that its digest does not cover
 _CALL_ID, _NONCE, _PROPOSED = map(Subject._fields.index, ("call_id", "nonce", "proposed"))
+_BEFORE, _BETWEEN, _AFTER = slice(_CALL_ID), slice(_CALL_ID + 1, _NONCE), slice(_PROPOSED + 1, None)  # other fields
 
 
 @lru_cache(maxsize=1_000)  # all calls of a run have the same, but for their ids and arguments

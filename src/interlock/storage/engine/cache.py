@@ -76,13 +76,14 @@ class BatchCache:
         self.policy_revisions.clear()
         self.users.clear()
 
-    def put_approval(self, key: CacheKey, approval: Approval) -> None:
-        """Cache an approval after a commit; one in a final status is dropped, since it is not needed again."""
-        if approval.status not in FINAL_STATUSES and not approval.erasure:
-            self.approvals[key] = approval
-            return
-        self.approvals.pop(key, None)
-        self.payloads.pop(key, None)
+    def put_approvals(self, changed: Mapping[CacheKey, Approval]) -> None:
+        """Cache approvals after a commit; those in a final status are dropped, since they are not needed again."""
+        for key, approval in changed.items():
+            if approval.status in FINAL_STATUSES or approval.erasure:
+                self.approvals.pop(key, None)
+                self.payloads.pop(key, None)
+            else:
+                self.approvals[key] = approval
 
     def put_payload(self, key: CacheKey, payload: Payload | None) -> None:
         """Cache a complete payload of a cached approval; None if it is only partly known."""

@@ -26,6 +26,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence, Set
+from operator import attrgetter
 from struct import Struct
 from typing import Protocol, cast
 
@@ -50,6 +51,7 @@ from interlock.storage.engine.cache import BatchCache, CacheKey, Interned, inter
 from interlock.storage.engine.rows import Row
 
 _new = tuple.__new__  # for every entry: the constructor of a named tuple takes three times as long
+_head_fields = attrgetter(*Head._fields)
 SALT_SIZE = 16
 SALTS = Struct(f"{SALT_SIZE}s" * 32)
 DUE_THREADS_TOPIC = "threads"  # wake-up topic of thread runners, in no workspace
@@ -378,21 +380,18 @@ class Transaction:
     def after_commit(self) -> dict[str, set[str]]:
         """Return the changed ids by workspace, and update the caches. Call it after the commit."""
         self._update_cache()
-        changed: dict[str, set[str]] = {workspace: set() for workspace in self._changed_workspaces}
+        changed: dict[str, set[str]] = defaultdict(set, {workspace: set() for workspace in self._changed_workspaces})
         for workspace, approval_id in self._approvals:
-            if workspace not in changed:
-                changed[workspace] = set()
             changed[workspace].add(approval_id)
         for workspace, ids in self._threads.items():
-            changed.setdefault(workspace, set()).update(ids)
+            changed[workspace].update(ids)
         if self._changed_workspaces:
-            changed.setdefault("", set()).add(LEDGER_TOPIC)
+            changed[""].add(LEDGER_TOPIC)
         return changed
 
     def _update_cache(self) -> None:
         cache = self._cache
-        for key, approval in self._approvals.items():
-            cache.put_approval(key, approval)
+        cache.put_approvals(self._approvals)
         for key, payload in self._payloads.items():
             if key in cache.approvals:
                 cache.put_payload(key, self._whole_payload(key, payload))
@@ -502,7 +501,7 @@ class Transaction:
 
 
 def _entry_head(entry: Entry) -> Head:
-    return _new(Head, (entry.workspace, entry.seq, entry.link, entry.at))
+    return _new(Head, _head_fields(entry))
 
 
 def _merge_payloads(old: Payload, new: Payload | None) -> Payload:

@@ -46,9 +46,10 @@ NewConnection = Callable[[], sqlite3.Connection]
 def _register_adapters() -> None:
     """Keep the driver from searching for a way to adapt bytes and None: it formats two errors for each value.
 
-    Both stay as they are. Adapters hold for the whole process, so those of the program around are not replaced.
+    Both stay as they are, by functions in C, since they run for each value. Adapters hold for the whole process, so
+    those of the program around are not replaced.
     """
-    adapters: dict[type, Callable[[Any], Any]] = {bytes: bytes, type(None): lambda value: value}
+    adapters: dict[type, Callable[[Any], Any]] = {bytes: bytes, type(None): {None: None}.__getitem__}
     for kind, adapt in adapters.items():
         if (kind, sqlite3.PrepareProtocol) not in sqlite3.adapters:
             sqlite3.register_adapter(kind, adapt)

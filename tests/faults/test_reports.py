@@ -1,0 +1,29 @@
+"""What counts as catching a broken copy: the expected words, not any fault."""
+
+import pytest
+
+from tests.faults.__main__ import SUITES
+from tests.faults.reports import is_noticed
+
+pytestmark = pytest.mark.smoke  # no process is started
+
+
+def test_a_broken_copy_is_noticed_by_its_own_words_alone() -> None:
+    wrong = ["a program ended with 1", {"laws": ["pay ran 2 times"]}]
+    assert is_noticed(wrong, "ran 2 times")
+    assert is_noticed(wrong, ("a late finish was taken", "ran 2 times"))
+    assert not is_noticed(wrong, "a late finish was taken")
+    assert not is_noticed([], "ran 2 times")
+
+
+@pytest.mark.parametrize("noticed", ["", (), ("ran 2 times", "")])
+def test_words_that_are_in_everything_are_refused(noticed: str | tuple[str, ...]) -> None:
+    with pytest.raises(AssertionError):
+        is_noticed(["a program ended with 1"], noticed)
+
+
+def test_every_red_control_names_what_is_noticed() -> None:
+    controls = [(suite.name, name, control) for suite in SUITES for name, control in suite.controls.items()]
+    assert controls
+    for suite, name, control in controls:
+        assert not is_noticed(["something else"], control.noticed), (suite, name)
