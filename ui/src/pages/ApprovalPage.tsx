@@ -42,13 +42,13 @@ const SIGN_TIME = 2_000; // ms
 
 /** Whether something happened just now, and the function that says so. */
 function useShortSign(): [isShown: boolean, show: () => void] {
-  const [last, setLast] = useState<object | null>(null);
+  const [isShown, setShown] = useState(false);
   useEffect(() => {
-    if (!last) return;
-    const timer = setTimeout(() => setLast(null), SIGN_TIME);
+    if (!isShown) return;
+    const timer = setTimeout(() => setShown(false), SIGN_TIME);
     return () => clearTimeout(timer);
-  }, [last]);
-  return [last !== null, useCallback(() => setLast({}), [])];
+  }, [isShown]);
+  return [isShown, useCallback(() => setShown(true), [])];
 }
 
 /** Loaded when it is opened. */
