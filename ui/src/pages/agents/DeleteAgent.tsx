@@ -52,7 +52,7 @@ export default function DeleteAgent({
           <Group>
             <Button
               type="submit"
-              color="red"
+              color="red.9"
               disabled={!found || found.blocked !== ""}
               loading={deletion.isPending}
             >

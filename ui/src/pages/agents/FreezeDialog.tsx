@@ -45,7 +45,7 @@ export default function FreezeDialog({ agent, pending, onClose }: FreezeDialogPr
           />
           {freeze.error && <ErrorMessage error={freeze.error} />}
           <Group gap="xs">
-            <Button type="submit" color="red" disabled={!reason.trim()} loading={freeze.isPending}>
+            <Button type="submit" color="red.9" disabled={!reason.trim()} loading={freeze.isPending}>
               Freeze
             </Button>
             <Button variant="default" onClick={onClose}>

@@ -45,7 +45,7 @@ export default function GateOffForm({
           />
           {change.error && <ErrorMessage error={explainConflict(change.error)} />}
           <Group>
-            <Button type="submit" color="red" disabled={!reason.trim()} loading={change.isPending}>
+            <Button type="submit" color="red.9" disabled={!reason.trim()} loading={change.isPending}>
               Turn off approval
             </Button>
             <Button variant="default" onClick={onClose}>

@@ -28,6 +28,12 @@ it("lists every agent once, the one that was seen last first", () => {
   expect(listed.find(({ name }) => name === "key-only")?.info).toBeUndefined();
 });
 
+it("does not list an agent that was deleted after its calls", () => {
+  const deleted = { ...seen("gone", "2026-11-02T00:00:00Z"), last_approval_id: "a1" };
+  expect(mergeAgents([known("bot")], [deleted]).map(({ name }) => name)).toEqual(["bot"]);
+  expect(mergeAgents([known("gone")], [deleted])[0]?.activity).toBe(deleted);
+});
+
 it("finds the freeze that covers an agent", () => {
   expect(findFreeze([freeze("agent", "Bot ")], "bot")).toBeDefined();
   expect(findFreeze([freeze("workspace", "")], "bot")).toBeDefined();

@@ -11,10 +11,16 @@ export interface ListedAgent {
   activity?: AgentActivity;
 }
 
-/** All agents once: those seen last come first, those never seen last, by name. */
+/**
+ * All agents once: those seen last come first, those never seen last, by name. An unknown agent with calls was deleted;
+ * one without calls only has a key so far.
+ */
 export function mergeAgents(agents: AgentInfo[], activities: AgentActivity[]): ListedAgent[] {
   const infos = new Map(agents.map((info) => [info.name, info]));
-  const byName = new Map(activities.map((activity) => [activity.name, activity]));
+  const listedActivities = activities.filter(
+    ({ name, last_approval_id }) => infos.has(name) || !last_approval_id,
+  );
+  const byName = new Map(listedActivities.map((activity) => [activity.name, activity]));
   const listed = [...new Set([...infos.keys(), ...byName.keys()])].map((name) => ({
     name,
     info: infos.get(name),
