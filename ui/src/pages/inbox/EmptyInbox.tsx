@@ -1,5 +1,7 @@
 import { Button } from "@mantine/core";
 import { useEffect, useRef } from "react";
+import { Link } from "wouter";
+import { isAdmin, useMe } from "../../api/currentUser";
 import { EmptyState, ErrorMessage, Loading } from "../../components/States";
 import type { FeedListing } from "./feedStore";
 import { activeFilters, viewOf, type InboxFilters } from "./filters";
@@ -42,7 +44,22 @@ export function EmptyInbox({ listing, filters, onClearFilters, onMore, onRetry }
       </EmptyState>
     );
   const [title, text] = NOTHING[viewOf(filters)];
-  return <EmptyState title={title}>{text}</EmptyState>;
+  return (
+    <EmptyState title={title}>
+      {text}
+      {viewOf(filters) === "all" && <ConnectLink />}
+    </EmptyState>
+  );
+}
+
+/** The next step where no agent has ever asked; only admins make keys for agents. */
+function ConnectLink() {
+  if (!isAdmin(useMe().data)) return null;
+  return (
+    <Button component={Link} href="/connect" size="xs" variant="default" mt="xs">
+      Connect an agent
+    </Button>
+  );
 }
 
 const NOTHING: Record<ReturnType<typeof viewOf>, [title: string, text: string]> = {
