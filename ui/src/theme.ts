@@ -76,6 +76,9 @@ export const themeVariables: CSSVariablesResolver = () => ({
   dark: {
     ...TOKENS,
     "--mantine-color-error": "var(--mantine-color-red-4)",
+    // White text on the library's red of this scheme has a contrast of 3.84.
+    "--mantine-color-red-filled": "var(--mantine-color-red-9)",
+    "--mantine-color-red-filled-hover": "var(--mantine-color-red-8)",
   },
 });
 
