@@ -229,7 +229,7 @@ function handleKey(event: KeyboardEvent<HTMLElement>, state: ApprovalCardState):
     event.preventDefault();
     if (state.settled) state.decide("approve");
     else state.tooEarly();
-  } else if (focused && isHoldKey(stroke) && state.approval.card.risk === "high" && !state.opened) {
+  } else if (focused && isHoldKey(stroke) && mayHold(state)) {
     pressHold(event);
   } else if (isEditKey(stroke) && mayEdit(state)) {
     event.preventDefault();
@@ -246,6 +246,10 @@ function pressHold(event: KeyboardEvent<HTMLElement>): void {
 
 function toKeyStroke({ key, repeat, keyCode, altKey, ctrlKey, metaKey, shiftKey }: KeyboardEvent) {
   return { key, repeat, keyCode, altKey, ctrlKey, metaKey, shiftKey };
+}
+
+function mayHold(state: ApprovalCardState): boolean {
+  return state.approval.card.risk === "high" && state.ready && state.settled && !state.opened;
 }
 
 function mayEdit(state: ApprovalCardState): boolean {
