@@ -48,6 +48,7 @@ def test_the_end_of_an_older_server_leaves_the_note_of_a_later_one(tmp_path: Pat
         (5, make_runner_id()),
         (URL, None),
     ],
+    ids=["another machine", "ended process", "script", "control character", "number", "no runner"],
 )
 def test_a_note_that_cannot_be_true_is_not_used(tmp_path: Path, url: object, runner: object) -> None:
     (tmp_path / "a.db.server").write_text(json.dumps({"url": url, "runner": runner}))

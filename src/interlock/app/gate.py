@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import os
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -582,7 +582,7 @@ class Gate:
             call = fast_replace(call, agent_says=masks() if is_small else await asyncio.to_thread(masks))
         if schema_errors:
             findings += schema_findings(schema_errors)
-        chance = os.urandom(26).hex()
+        chance = secrets.token_hex(26)
         preview = NO_PREVIEW
         if spec.preview is not None and isinstance(judgement.verdict, Ask) and not schema_errors:
             preview = await self.preview(call, spec)
@@ -676,7 +676,7 @@ def _entry_text(entry: Entry) -> str:
 
 def uuid7(now: int, chance: str = "") -> str:
     """A UUIDv7: time-ordered, so that new rows are stored together; 74 random bits, so that it cannot be guessed."""
-    stamp, tail = f"{now:012x}", chance or os.urandom(10).hex()
+    stamp, tail = f"{now:012x}", chance or secrets.token_hex(10)
     return f"{stamp[:8]}-{stamp[8:]}-7{tail[:3]}-{_UUID_VARIANT[tail[3]]}{tail[4:7]}-{tail[7:19]}"
 
 
