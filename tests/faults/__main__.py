@@ -68,14 +68,14 @@ class Suite:
     options: Options
     controls: dict[str, RedControl] = field(default_factory=dict)
 
+    def is_called(self, name: str) -> bool:
+        """By its own name, or by how it begins: `http` are all suites over HTTP."""
+        return self.name == name or self.name.startswith(f"{name}-")
+
 
 def make_control(name: str, *options: str) -> RedControl:
     """One of the database suites."""
     return RedControl((*options, "--broken", name), database_controls.NOTICED[name])
-
-    def is_called(self, name: str) -> bool:
-        """By its own name, or by how it begins: `http` are all suites over HTTP."""
-        return self.name == name or self.name.startswith(f"{name}-")
 
 
 POSTGRES = ("--database", "postgresql")
