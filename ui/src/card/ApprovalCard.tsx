@@ -5,7 +5,6 @@ import {
   useImperativeHandle,
   useRef,
   useState,
-  type KeyboardEvent,
   type ReactNode,
   type Ref,
 } from "react";
@@ -19,12 +18,12 @@ import { EditsNotice } from "./ArgumentEdits";
 import { Arguments } from "./Arguments";
 import { CardEditor } from "./CardEditor";
 import { CardHead, type CardLocation } from "./CardHead";
+import { handleCardKey, mayEdit, startHold } from "./cardKeys";
 import { CardNotice } from "./CardNotice";
 import { undoSecondsLeft } from "./clock";
 import { DecisionPanel } from "./DecisionPanel";
 import { Discussion } from "./Discussion";
 import { FindingsBox } from "./Findings";
-import { isApproveKey, isEditKey, isHoldKey } from "./keys";
 import { Outcome, outcomeTitle } from "./Outcome";
 import { Quorum } from "./Quorum";
 import { isQuestion } from "./Risk";
@@ -105,7 +104,7 @@ function Card({ approval, isOutdated, location, onChanged, onTooEarly, ref }: Lo
       data-settled={state.settled || undefined}
       data-line={isLine || undefined}
       aria-busy={Boolean(state.sending)}
-      onKeyDown={(event) => handleKey(event, state)}
+      onKeyDown={(event) => handleCardKey(event, state)}
     >
       <DecidedLine approval={approval} isLine={isLine}>
         <CardHead approval={approval} location={location} topRef={top} />
@@ -215,47 +214,6 @@ function MoreSection({ state }: { state: ApprovalCardState }) {
   );
 }
 
-function handleKey(event: KeyboardEvent<HTMLElement>, state: ApprovalCardState): void {
-  const focused = event.target === event.currentTarget;
-  const stroke = { ...toKeyStroke(event), isComposing: event.nativeEvent.isComposing };
-  if (
-    isApproveKey(stroke, {
-      focused,
-      settled: true,
-      ready: state.ready && !state.opened,
-      risk: state.approval.card.risk,
-    })
-  ) {
-    event.preventDefault();
-    if (state.settled) state.decide("approve");
-    else state.tooEarly();
-  } else if (focused && isHoldKey(stroke) && mayHold(state)) {
-    pressHold(event);
-  } else if (isEditKey(stroke) && mayEdit(state)) {
-    event.preventDefault();
-    state.open("edit");
-  }
-}
-
-function pressHold(event: KeyboardEvent<HTMLElement>): void {
-  event.preventDefault();
-  event.stopPropagation(); // the page has a shortcut of the same key
-  event.nativeEvent.stopImmediatePropagation();
-  startHold(event.currentTarget);
-}
-
-function toKeyStroke({ key, repeat, keyCode, altKey, ctrlKey, metaKey, shiftKey }: KeyboardEvent) {
-  return { key, repeat, keyCode, altKey, ctrlKey, metaKey, shiftKey };
-}
-
-function mayHold(state: ApprovalCardState): boolean {
-  return state.approval.card.risk === "high" && state.ready && state.settled && !state.opened;
-}
-
-function mayEdit(state: ApprovalCardState): boolean {
-  return state.may("edit") && !state.opened && !state.newEdits && !state.sending;
-}
-
 /**
  * High-risk calls and unchecked findings are never approved by a page shortcut: it focuses the first incomplete
  * control.
@@ -286,13 +244,6 @@ function makeHandle(state: ApprovalCardState, article: HTMLElement | null): Card
     edit: () => mayEdit(state) && state.open("edit"),
     undo: () => undoSecondsLeft(state.approval, performance.now()) > 0 && state.perform("undo"),
   };
-}
-
-/** A key is held like the button itself, which begins and ends the hold. */
-function startHold(article: HTMLElement | null): void {
-  const button = article?.querySelector<HTMLElement>("[data-hold]");
-  button?.focus({ preventScroll: true });
-  button?.dispatchEvent(new CustomEvent("hold"));
 }
 
 const ANSWER_FIELD = "input:not([type=hidden]), textarea, select"; // a question has no other fields

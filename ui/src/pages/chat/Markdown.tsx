@@ -1,6 +1,6 @@
 import { memo, useRef, type ReactNode } from "react";
 import { parseBlocks, type Block, type ListItem } from "./blocks";
-import { CopyButton } from "./CopyButton";
+import { CopyIconButton } from "./CopyIconButton";
 import type { Inline } from "./inlines";
 import css from "./Markdown.module.css";
 
@@ -41,7 +41,7 @@ function CodeBlock({ language, text }: { language: string; text: string }) {
     <div className={css.code}>
       <div className={css.codeHead}>
         <span>{language}</span>
-        <CopyButton text={text} source={code} label="Copy code" />
+        <CopyIconButton text={text} source={code} label="Copy code" />
       </div>
       <pre>
         <code ref={code}>{text}</code>

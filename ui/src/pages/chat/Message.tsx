@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { useEffect, useRef, useState, type RefObject } from "react";
 import { IconQuote, IconUnfold } from "../../components/icons";
-import { CopyButton } from "./CopyButton";
+import { CopyIconButton } from "./CopyIconButton";
 import { Markdown } from "./Markdown";
 import css from "./Message.module.css";
 
@@ -32,7 +32,7 @@ export function ModelMessage({ text, isComplete }: { text: string; isComplete: b
       </div>
       {isComplete && isNear && (
         <div className={css.tools}>
-          <CopyButton text={text} source={container} label="Copy answer" />
+          <CopyIconButton text={text} source={container} label="Copy answer" />
         </div>
       )}
     </div>

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useRef } from "react";
 import { callApi } from "../../api/client";
-import { CopyButton } from "./CopyButton";
+import { CopyIconButton } from "./CopyIconButton";
 import css from "./ModelNotice.module.css";
 import type { ChatAgents } from "./NewConversation";
 
@@ -33,7 +33,7 @@ function HowToSet() {
       <p>Set a key on the server, and start it again:</p>
       <div className={css.line}>
         <code ref={line}>{SETTING}</code>
-        <CopyButton text={SETTING} source={line} label="Copy this line" />
+        <CopyIconButton text={SETTING} source={line} label="Copy this line" />
       </div>
       <p>
         ANTHROPIC_API_KEY and GOOGLE_API_KEY work too. <code>interlock serve --demo</code> needs no key.

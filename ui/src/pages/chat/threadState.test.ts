@@ -32,6 +32,7 @@ const LINES: Line[] = [
   line(13, "said", { text: "fail" }),
   line(14, "ended", { status: "error", reason: "The model failed." }),
 ];
+const STARTED = addUserMessage(EMPTY_THREAD, 1, "go");
 const SAID: [number, string][] = [
   [1, "create it"],
   [9, "and?"],
@@ -113,10 +114,7 @@ describe("a rejection", () => {
 
 describe("a reply draft", () => {
   it("is dropped on a reset", () => {
-    const half = [delta("1.4", "Half"), delta("1.9", " of it")].reduce(
-      hear,
-      addUserMessage(EMPTY_THREAD, 1, "go"),
-    );
+    const half = [delta("1.4", "Half"), delta("1.9", " of it")].reduce(hear, STARTED);
     expect(half.draft?.text).toBe("Half of it");
     const reset = hear(half, sent("2.0", "delta", { content: "", reset: true }));
     expect(reset.draft).toBeNull();
@@ -124,7 +122,7 @@ describe("a reply draft", () => {
   });
 
   it("is not repeated when the log already has the reply", () => {
-    const half = hear(addUserMessage(EMPTY_THREAD, 1, "go"), delta("1.4", "Half"));
+    const half = hear(STARTED, delta("1.4", "Half"));
     const looked = applyThread(half, thread(LINES.slice(0, 3), "3.1"), 1, "followed");
     expect(looked.draft).toBeNull();
     expect(hear(looked, delta("1.9", " of it")).draft).toBeNull();
@@ -132,10 +130,7 @@ describe("a reply draft", () => {
 
   it("continues when a sub-agent's card arrives in between", () => {
     const request = sent("2.5", "approval_request", { approval: { id: "a7" }, agent_path: ["one", "two"] });
-    const story = [delta("1.4", "Half"), request, delta("2.8", " of")].reduce(
-      hear,
-      addUserMessage(EMPTY_THREAD, 1, "go"),
-    );
+    const story = [delta("1.4", "Half"), request, delta("2.8", " of")].reduce(hear, STARTED);
     expect(story.draft?.text).toBe("Half of");
   });
 });
@@ -144,7 +139,7 @@ describe("the log", () => {
   it("sets the stream position, unless a reply is being streamed", () => {
     const rested = applyThread(EMPTY_THREAD, thread(LINES, "14.1"), 0, "resting");
     expect(rested.position).toEqual({ line: 14, n: 1, events: 1 });
-    const half = hear(addUserMessage(EMPTY_THREAD, 1, "go"), delta("1.4", "Half"));
+    const half = hear(STARTED, delta("1.4", "Half"));
     expect(applyThread(half, thread([], null), 1, "resting").position).toEqual(half.position);
   });
 
@@ -177,7 +172,7 @@ describe("an event", () => {
     ["error", { error: "No.", status: "limit" }, "limit"],
     ["error", { error: "No.", status: "error" }, "error"],
   ])("%s ends the turn", (event, data, status) => {
-    const story = hear(addUserMessage(EMPTY_THREAD, 1, "go"), sent("3.1", event, data));
+    const story = hear(STARTED, sent("3.1", event, data));
     expect(story.entries.get(3)).toMatchObject({ kind: "ended", status });
     expect(story.status).toBe("idle");
   });
@@ -280,20 +275,16 @@ function heard(lines: Line[], after: string, size: number): ServerEvent[] {
   return told;
 }
 
+const nameOf = ({ id, name }: typeof CALL) => ({ id, name });
+
 function piecesOf({ kind, body }: Line): [string, Record<string, unknown>][] {
   switch (kind) {
     case "replied":
-      return (body.calls as (typeof CALL)[]).map(({ id, name }) => [
-        "tool_call_start",
-        { tool_call: { id, name } },
-      ]);
-    case "asked":
-      return [
-        [
-          "approval_request",
-          { approval: { id: body.approval, tool: body.tool, call_id: `2:${String(body.call)}` } },
-        ],
-      ];
+      return (body.calls as (typeof CALL)[]).map((call) => ["tool_call_start", { tool_call: nameOf(call) }]);
+    case "asked": {
+      const approval = { id: body.approval, tool: body.tool, call_id: `2:${String(body.call)}` };
+      return [["approval_request", { approval }]];
+    }
     case "decided":
       return [["approval_resolved", { ...body, approval_id: body.approval, approved: true }]];
     case "resulted": {

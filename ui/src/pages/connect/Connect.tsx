@@ -7,7 +7,7 @@ import { ErrorMessage, Loading } from "../../components/States";
 import { skipFirstRun } from "../../firstRun";
 import css from "./Connect.module.css";
 import { FirstCall } from "./FirstCall";
-import { KeyForm, type AgentKey } from "./KeyForm";
+import { AgentKeyForm, type AgentKey } from "./AgentKeyForm";
 import { SnippetTabs } from "./SnippetTabs";
 
 const AGENT = "my-agent"; // until another name is given
@@ -42,7 +42,13 @@ function ConnectSteps({ before }: { before: AgentActivity[] }) {
         </Text>
       </div>
       {isAdmin(me) ? (
-        <KeyForm made={made} name={name} onName={setName} onMade={setMade} onAgain={() => setMade(null)} />
+        <AgentKeyForm
+          made={made}
+          name={name}
+          onName={setName}
+          onMade={setMade}
+          onAgain={() => setMade(null)}
+        />
       ) : (
         <Text role="note">
           The agent needs a key, and only admins create keys for agents. Ask an admin, and put the key where

@@ -5,7 +5,7 @@ import { useActivity, useCallsOf, type AgentActivity } from "../../api/activity"
 import { useApproval } from "../../api/approvals";
 import { escapeInvisible } from "../../components/escapeInvisible";
 import css from "./Connect.module.css";
-import type { AgentKey } from "./KeyForm";
+import type { AgentKey } from "./AgentKeyForm";
 
 const POLL_INTERVAL = 3_000; // also without live events
 

@@ -5,7 +5,7 @@ import css from "./Markdown.module.css";
 const SHOWN_FOR = 2_000;
 
 /** Copies a text. Without HTTPS a page cannot write to the clipboard: then it selects what is shown of it. */
-export function CopyButton({
+export function CopyIconButton({
   text,
   source,
   label,

@@ -25,7 +25,7 @@ interface Props {
 }
 
 /** Asks for the agent's name and creates its key; then says that this was the only time it is shown. */
-export function KeyForm({ made, name, onName, onMade, onAgain }: Props) {
+export function AgentKeyForm({ made, name, onName, onMade, onAgain }: Props) {
   const [isChecked, setChecked] = useState(false);
   const isValid = NAME.test(name.trim());
   const create = useSendMutation(
