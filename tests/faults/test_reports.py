@@ -32,5 +32,6 @@ def test_every_red_control_names_what_is_noticed() -> None:
 def test_suites_are_chosen_by_name_or_by_its_beginning() -> None:
     assert [suite.name for suite in SUITES if suite.is_called("parity")] == ["parity"]
     over_http = [suite.name for suite in SUITES if suite.is_called("http")]
-    assert over_http and all(name.startswith("http-") for name in over_http)
+    assert over_http
+    assert all(name.startswith("http-") for name in over_http)
     assert not any(suite.is_called("htt") for suite in SUITES)
