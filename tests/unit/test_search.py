@@ -26,6 +26,7 @@ from interlock.core.search import (
     make_search_terms,
     matches_query,
     needs_text_search,
+    parse_argument_filter,
     search_document,
     split_words,
 )
@@ -242,6 +243,20 @@ def test_a_filter_compares_single_values_only(value: object) -> None:
 def test_a_value_that_is_not_json_is_refused() -> None:
     with pytest.raises(InvalidRequest):
         make_search_terms("default", ApprovalQuery(arguments=(("to", float("nan")),)))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("to=bob", "bob"), ("amount=5", 5), ('amount="5"', "5"), ("to.name=a=b", "a=b"), ("to=", "")],
+)
+def test_a_filter_is_typed_as_a_path_and_a_value_that_is_json_if_it_can_be(text: str, value: object) -> None:
+    assert parse_argument_filter(text) == (text.partition("=")[0], value)
+
+
+@pytest.mark.parametrize("text", ["", "to", "=bob", "="])
+def test_a_typed_filter_without_a_path_and_an_equals_sign_is_refused(text: str) -> None:
+    with pytest.raises(InvalidRequest, match="is not PATH=VALUE"):
+        parse_argument_filter(text)
 
 
 def test_a_call_belongs_to_one_of_the_owners_that_are_asked_for() -> None:  # R18 R66
