@@ -10,7 +10,7 @@ import pytest
 
 from interlock.cli.commands.login import check_address
 from interlock.cli.login_file import Login, Logins, login_path, read_logins, write_logins
-from interlock.cli.review_source import ReviewOptions, choose_login
+from interlock.cli.review import ReviewOptions, choose_login
 from interlock.core.errors import InvalidRequest, Misconfigured
 
 HOME, WORK = "https://home.example", "https://work.example"
