@@ -35,7 +35,7 @@ from interlock.cli.context import (
     Workspace,
     open_database,
 )
-from interlock.cli.login_file import Login, read_logins
+from interlock.cli.user_folder import Login, read_logins
 from interlock.config.load import agent_key, names_storage
 from interlock.core.approval.approval import Approval, needs_reviewer
 from interlock.core.call import DEFAULT_WORKSPACE

@@ -18,8 +18,8 @@ import typer
 
 from interlock.app.bootstrap import os_user
 from interlock.cli.context import ServerOptions, is_interactive
-from interlock.cli.login_file import Login, Logins, login_path, read_logins, write_logins
 from interlock.cli.output import local_time, print_json, printable, say
+from interlock.cli.user_folder import Login, Logins, login_path, read_logins, write_logins
 from interlock.core.card import escape_invisible
 from interlock.core.errors import (
     Error,
