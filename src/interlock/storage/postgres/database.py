@@ -35,6 +35,7 @@ from interlock.storage.postgres.connection import (
     AdjustableClock,
     InjectedClock,
     PostgresConnection,
+    ReadPool,
     ServerClock,
     complete_conninfo,
     is_outage,
@@ -43,7 +44,6 @@ from interlock.storage.postgres.connection import (
     translate_errors,
 )
 from interlock.storage.postgres.pipeline import ColumnTypes, array_literal, placeholders
-from interlock.storage.postgres.read_pool import ReadPool
 from interlock.storage.tables.search import CONSUMER, DocumentRange, FullTextIndex, IndexBatch, SearchDatabase
 
 WRITER_SETTINGS = {
