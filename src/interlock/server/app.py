@@ -17,7 +17,6 @@ from starlette.routing import BaseRoute, Match
 
 from interlock.core.errors import Error, InvalidRequest, NotFound
 from interlock.server import static
-from interlock.server.asgi_route import bind_routes
 from interlock.server.audit_jobs import VerificationJobs
 from interlock.server.dependencies import record_invalid_decision, server_state, to_starlette
 from interlock.server.http import error_response, invalid_request
@@ -26,7 +25,7 @@ from interlock.server.metrics import MetricsExporter
 from interlock.server.middleware import RequestMiddleware, internal_error, make_host_and_cors_policy
 from interlock.server.openapi.document import make_docs_router
 from interlock.server.protocols import load_protocols
-from interlock.server.router import Router
+from interlock.server.router import Router, bind_routes
 from interlock.server.routes import (
     activity,
     agents,
