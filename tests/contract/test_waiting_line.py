@@ -19,7 +19,7 @@ from interlock.core.ledger.event import Stored
 from interlock.core.ports import ApprovalQuery
 from interlock.runtime.running_server import noted_server
 from interlock.sdk.backend import ApprovalRecord
-from interlock.sdk.waiting_line import MAX_LINES, WaitingLines
+from interlock.sdk.session import MAX_LINES, WaitingLines
 from tests.support import approve
 
 pytestmark = pytest.mark.postgres_nightly  # what is printed does not depend on the database
