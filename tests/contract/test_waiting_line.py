@@ -17,7 +17,7 @@ from interlock import Interlock, ToolSpec, Waiting
 from interlock.app.bootstrap import AppServices
 from interlock.core.ledger.event import Stored
 from interlock.core.ports import ApprovalQuery
-from interlock.runtime.running_server import noted_server
+from interlock.runtime.process_identity import noted_server
 from interlock.sdk.backend import ApprovalRecord
 from interlock.sdk.session import MAX_LINES, WaitingLines
 from tests.support import approve

@@ -39,7 +39,7 @@ from interlock.presenters.model_message import to_model_message
 from interlock.runtime.durations import duration_text
 from interlock.runtime.functions import stored_result
 from interlock.runtime.offload import LoopThread
-from interlock.runtime.running_server import running_server
+from interlock.runtime.process_identity import running_server
 from interlock.sdk.backend import GAVE_UP, ApprovalRecord, Backend, ProgramIdentity, RecordBackend
 
 T = TypeVar("T")
