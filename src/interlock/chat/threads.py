@@ -15,10 +15,9 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from interlock.app.gate import uuid7
-from interlock.chat.agents import ASSISTANT, MISSING_AGENT, AgentDirectory, ChatServices
+from interlock.chat.agents import ASSISTANT, MISSING_AGENT, AgentDirectory, ChatServices, Subagents
 from interlock.chat.calls import WITHDRAWAL_REASONS
 from interlock.chat.stream import Drafts
-from interlock.chat.subagents import Subagents
 from interlock.chat.thread_lease import LeasedThread
 from interlock.chat.turn import Turn, TurnContext
 from interlock.core.chat import thread as threads
