@@ -23,11 +23,11 @@ from interlock.core.ledger.invariants import Violation
 from interlock.core.ports import Clock
 from interlock.core.search import SearchTerms
 from interlock.storage.engine.cache import Interned
+from interlock.storage.engine.database import ChangeReader, WatchRegistry
 from interlock.storage.engine.metrics import CheckResult, WriterStats
 from interlock.storage.engine.queries import Sql, load_queries
 from interlock.storage.engine.read_counts import FLUSH_INTERVAL, ReadCounter
 from interlock.storage.engine.rows import Row
-from interlock.storage.engine.watch import ChangeReader, WatchRegistry
 from interlock.storage.engine.writer import EMPTY_ITEM, BatchItem, ChangedIds, Outage, Writer
 from interlock.storage.migrate import Migration, find_postgres_violations, load_migrations, missing_migrations
 from interlock.storage.postgres.batches import BatchRunner, Statements
