@@ -15,9 +15,8 @@ from interlock.app.inbox import Inbox
 from interlock.app.policy_in_force import PolicyInForce
 from interlock.app.workspaces import Workspaces, WorkspaceServices
 from interlock.chat.agents import AgentDirectory
-from interlock.chat.loop import ThreadLoop
 from interlock.chat.stream import Drafts
-from interlock.chat.threads import Threads
+from interlock.chat.threads import ThreadLoop, Threads
 from interlock.chat.tool import Tool, ToolContext, ToolInvocation, object_schema
 from interlock.chat.tool_registry import ToolRegistry
 from interlock.chat.turn import TurnContext

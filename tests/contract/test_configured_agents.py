@@ -12,9 +12,8 @@ import pytest
 from interlock.app.bootstrap import AppServices, build_gate_and_inbox
 from interlock.app.workspaces import Workspaces, WorkspaceServices
 from interlock.chat.agents import BUILT_IN, MISSING_AGENT, AgentDirectory
-from interlock.chat.loop import ThreadLoop
 from interlock.chat.stream import Drafts
-from interlock.chat.threads import Threads
+from interlock.chat.threads import ThreadLoop, Threads
 from interlock.chat.tool import ToolContext
 from interlock.chat.tool_registry import ToolRegistry
 from interlock.chat.turn import TurnContext

@@ -13,9 +13,9 @@ from pathlib import Path
 from interlock.app.bootstrap import AppServices
 from interlock.chat.agents import AgentDirectory
 from interlock.chat.assistant import Assistant
-from interlock.chat.loop import ThreadLoop
 from interlock.chat.mcp.connection import ConnectionTimeouts, McpServers
 from interlock.chat.stream import Drafts
+from interlock.chat.threads import ThreadLoop
 from interlock.chat.tool import ToolContext
 from interlock.chat.tool_registry import ToolRegistry
 from interlock.chat.turn import TurnContext

@@ -12,9 +12,9 @@ import pytest
 from interlock.app.bootstrap import AppServices, build_services
 from interlock.cli.approval_records import parse_view
 from interlock.cli.context import CommandOptions, open_database
-from interlock.cli.login_file import Login
 from interlock.cli.review import DatabaseReview, Resolution, Review, ReviewChanges
 from interlock.cli.server_review import open_server_review
+from interlock.cli.user_folder import Login
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Acknowledgement, Edit
 from interlock.core.errors import (

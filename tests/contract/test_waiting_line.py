@@ -17,9 +17,9 @@ from interlock import Interlock, ToolSpec, Waiting
 from interlock.app.bootstrap import AppServices
 from interlock.core.ledger.event import Stored
 from interlock.core.ports import ApprovalQuery
-from interlock.runtime.running_server import noted_server
+from interlock.runtime.process_identity import noted_server
 from interlock.sdk.backend import ApprovalRecord
-from interlock.sdk.waiting_line import MAX_LINES, WaitingLines
+from interlock.sdk.session import MAX_LINES, WaitingLines
 from tests.support import approve
 
 pytestmark = pytest.mark.postgres_nightly  # what is printed does not depend on the database

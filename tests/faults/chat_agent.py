@@ -18,9 +18,8 @@ from pathlib import Path
 from interlock.app.bootstrap import build_gate_and_inbox
 from interlock.app.workspaces import Workspaces
 from interlock.chat.agents import ASSISTANT, AgentDirectory
-from interlock.chat.loop import ThreadLoop
 from interlock.chat.stream import Drafts
-from interlock.chat.threads import Threads
+from interlock.chat.threads import ThreadLoop, Threads
 from interlock.chat.tool import Tool, ToolContext, ToolInvocation, object_schema
 from interlock.chat.tool_registry import ToolRegistry
 from interlock.chat.turn import TurnContext

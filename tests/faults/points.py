@@ -39,9 +39,9 @@ if TYPE_CHECKING:  # a program on SQLite needs no psycopg
     from psycopg import Connection
 
     from interlock.storage.postgres.batches import Statements
+    from interlock.storage.postgres.connection import ReadPool
     from interlock.storage.postgres.database import PostgresDatabase
     from interlock.storage.postgres.pipeline import Pipeline
-    from interlock.storage.postgres.read_pool import ReadPool
 
 FaultPoint = Callable[[str], None]
 

@@ -28,8 +28,7 @@ from interlock.integrations.mcp_gate.call import (
 )
 from interlock.integrations.mcp_gate.frames import make_headers, make_request
 from interlock.integrations.mcp_gate.http import HttpAccess, ReplayBuffer
-from interlock.integrations.mcp_gate.merge import expose_names
-from interlock.integrations.mcp_gate.upstream import Upstream, UpstreamLost
+from interlock.integrations.mcp_gate.upstream import Upstream, UpstreamLost, expose_names
 
 pytestmark = pytest.mark.smoke  # starts next to nothing
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
-from interlock.chat.loop import ThreadLoop
+from interlock.chat.threads import ThreadLoop
 from interlock.chat.turn import TurnContext
 from interlock.core.chat.transcript import Delta, ModelReply, Prompt, ToolRequest
 from interlock.core.errors import ModelFailed

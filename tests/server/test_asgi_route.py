@@ -7,10 +7,10 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from interlock.server.app import ASGI_ROUTES
-from interlock.server.asgi_route import AsgiRouter, bind_routes, declared_routes
 from interlock.server.http import HttpRequest, HttpResponse, RequestBody, example, json_response
 from interlock.server.openapi.document import TAGS, build_openapi, make_docs_router
 from interlock.server.protocols import load_protocols
+from interlock.server.router import AsgiRouter, bind_routes, declared_routes
 
 asgi_routes = AsgiRouter("agents")
 AGENT = frozenset({"agent"})

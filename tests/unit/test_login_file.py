@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from interlock.cli.login_file import Login, Logins, login_path, read_logins, write_logins
-from interlock.cli.review_source import ReviewOptions, choose_login
-from interlock.cli.sign_in import check_address
+from interlock.cli.commands.login import check_address
+from interlock.cli.review import ReviewOptions, choose_login
+from interlock.cli.user_folder import Login, Logins, login_path, read_logins, write_logins
 from interlock.core.errors import InvalidRequest, Misconfigured
 
 HOME, WORK = "https://home.example", "https://work.example"

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.runtime.process_identity import make_runner_id
-from interlock.runtime.running_server import noted_server, running_server
+from interlock.runtime.process_identity import make_runner_id, noted_server, running_server
 
 URL = "http://127.0.0.1:9000"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.cli.trusted_config import trusted_database, trusted_settings
+from interlock.cli.user_folder import trusted_database, trusted_settings
 from interlock.core.errors import Misconfigured
 
 NAMED_CONFIG = "sqlite:////srv/interlock/approvals.db"

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, cast
 
 from interlock.app.workspaces import Workspaces
 from interlock.chat.agents import BUILT_IN, AgentDirectory
-from interlock.chat.loop import ThreadLoop
 from interlock.chat.providers import LazyModel
 from interlock.chat.stream import Drafts, Position, StreamEvent, ThreadFollower
-from interlock.chat.threads import Threads
+from interlock.chat.threads import ThreadLoop, Threads
 from interlock.chat.tool import ToolContext
 from interlock.chat.tool_registry import OwnPacks, ToolRegistry, ToolSource
 from interlock.chat.tools.documents import FolderIndexer

@@ -9,9 +9,8 @@ from typing import cast
 
 from interlock.app.executor import Executor, RunningLeases, as_current, error_text
 from interlock.app.gate import Execution, Gate
-from interlock.chat.agents import ChatServices
+from interlock.chat.agents import ChatServices, Subagents
 from interlock.chat.confirmation import ConfirmationFlow
-from interlock.chat.subagents import Subagents
 from interlock.chat.thread_lease import LeasedThread
 from interlock.chat.tool import Tool, ToolInvocation
 from interlock.chat.tool_registry import ToolSelection

@@ -8,11 +8,10 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import cast
 
-from interlock.chat.agents import MISSING_AGENT, AgentDirectory, ChatServices
+from interlock.chat.agents import MISSING_AGENT, AgentDirectory, ChatServices, Subagents
 from interlock.chat.calls import TOOL_LEASE, ToolCallRunner
 from interlock.chat.confirmation import has_conversation
 from interlock.chat.stream import Drafts
-from interlock.chat.subagents import Subagents
 from interlock.chat.thread_lease import LEASE, LeasedThread
 from interlock.chat.tool import Tool
 from interlock.chat.tool_registry import ToolRegistry

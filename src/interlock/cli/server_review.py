@@ -22,9 +22,9 @@ from interlock.cli.approval_records import (
     parse_rows,
     parse_view,
 )
-from interlock.cli.login_file import Login
 from interlock.cli.output import local_time
 from interlock.cli.review import Resolution, ReviewChanges
+from interlock.cli.user_folder import Login
 from interlock.core.call import DEFAULT_WORKSPACE
 from interlock.core.errors import Forbidden, InvalidRequest, NotFound, StoreUnavailable, Unauthenticated
 from interlock.core.identity import AGENT

@@ -1,18 +1,30 @@
-"""Runner ids: a name for this process, whether another runner's process is certainly dead, and signal handlers."""
+"""Processes: a name for this one, whether another is certainly dead, the server of a database, and signal handlers.
+
+The address of the server that runs on a database file is noted in a file beside it. Whoever can write this note can
+write the database too, so that it is trusted as much. A database elsewhere has none.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import signal
 import socket
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from types import FrameType
+from urllib.parse import urlsplit
 
 PROC = Path("/proc")
+NOTE_SUFFIX = ".server"
+MAX_NOTE_BYTES = 4_096
+
+
+# Runners
 
 
 def make_runner_id() -> str:
@@ -71,6 +83,8 @@ def _process_state(pid: int) -> str:
         return ""
 
 
+# Signals
+
 TERMINATION_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 INTERRUPTED_MESSAGE = "Interlock blocked this call. The hook was ended before it had an answer."
 DENIED_OUTPUT = (
@@ -105,3 +119,50 @@ def _set_handler(handler: signal._HANDLER) -> None:
     if threading.current_thread() is threading.main_thread():  # only the main thread may set handlers
         for each in TERMINATION_SIGNALS:
             signal.signal(each, handler)
+
+
+# The server of a database file
+
+
+@contextmanager
+def noted_server(database: Path, url: str) -> Iterator[None]:
+    """Note the address while the server runs. A folder that cannot be written is no error."""
+    note, runner = _note_path(database), make_runner_id()
+    with suppress(OSError):
+        fresh = note.with_name(f"{note.name}.{os.getpid()}")
+        fresh.unlink(missing_ok=True)
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            json.dump({"url": url, "runner": runner}, file)
+        fresh.replace(note)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            if _read_note(note).get("runner") == runner:  # a later server has noted itself
+                note.unlink()
+
+
+def running_server(database: Path) -> str:
+    """The address of the server, or "" if none runs on this database, as far as this machine can tell."""
+    found = _read_note(_note_path(database))
+    url, runner = found.get("url"), found.get("runner")
+    if not isinstance(url, str) or not isinstance(runner, str) or not is_running_here(runner):
+        return ""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    return url if url.isprintable() and parts.scheme in ("http", "https") and parts.netloc else ""
+
+
+def _note_path(database: Path) -> Path:
+    return database.with_name(database.name + NOTE_SUFFIX)
+
+
+def _read_note(note: Path) -> dict[str, object]:
+    try:
+        with note.open("rb") as file:
+            found = json.loads(file.read(MAX_NOTE_BYTES))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -36,8 +36,7 @@ from interlock.sdk.backend import ApprovalRecord, ApprovalStats, ApprovalStatus,
 from interlock.sdk.client import Client
 from interlock.sdk.embedded import EmbeddedBackend
 from interlock.sdk.remote import RemoteBackend
-from interlock.sdk.session import CachedResult, RunSession, to_not_run_error
-from interlock.sdk.waiting_line import WaitingLines
+from interlock.sdk.session import CachedResult, RunSession, WaitingLines, to_not_run_error
 
 LISTED_AT_ONCE = 500  # approvals that are read with one request or query
 

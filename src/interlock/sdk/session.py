@@ -1,18 +1,26 @@
-"""A program's session: its run, the ids of its calls, starting and executing calls, and lease renewal."""
+"""A program's session: its run, the ids of its calls, starting and executing calls, and lease renewal.
+
+While a call waits for a decision, a program at a terminal prints one line: which call, how to decide it, and the time
+left.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from shlex import quote
 from typing import TypeVar
 
+from interlock.app.bootstrap import approval_link, database_file, database_option, wall_clock
 from interlock.app.executor import Executor, RunningLeases, as_current
 from interlock.app.gate import Execution
-from interlock.core.call import ToolCall, ToolSpec, propose, redact
+from interlock.core.call import DEFAULT_WORKSPACE, QUESTION_TOOL, ToolCall, ToolSpec, propose, redact
+from interlock.core.card import escape_invisible, head_and_tail
 from interlock.core.errors import (
     AlreadyStarted,
     CallAnswered,
@@ -28,13 +36,18 @@ from interlock.core.errors import (
 from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting
 from interlock.presenters.model_message import to_model_message
+from interlock.runtime.durations import duration_text
 from interlock.runtime.functions import stored_result
 from interlock.runtime.offload import LoopThread
-from interlock.sdk.backend import GAVE_UP, Backend, ProgramIdentity
-from interlock.sdk.waiting_line import WaitingLines
+from interlock.runtime.process_identity import running_server
+from interlock.sdk.backend import GAVE_UP, ApprovalRecord, Backend, ProgramIdentity, RecordBackend
 
 T = TypeVar("T")
 FROZEN_RETRY_SECONDS = 1.0  # seconds between two attempts to start a frozen call
+MAX_LINES = 5  # for calls that wait at the same time; more of them share one line
+MAX_REMEMBERED = 1_000  # approvals that had their line, so that a repeated wait does not print it again
+MAX_SENTENCE = 160  # characters
+SHORT_ID = 8  # characters: the end of an id, as the command line takes it
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,3 +252,107 @@ def to_not_run_error(outcome: Outcome, tool: str) -> NotRun:
             return CallUnknown(message, to_model_message(outcome, tool), approval_id=approval_id)
         case _:
             return NotRun(f"{tool} was not run.")
+
+
+# The line of a waiting call
+
+
+class WaitingLines:
+    """The lines of one program; its calls may wait in several threads and event loops."""
+
+    def __init__(self, url: str, workspace: str, *, quiet: bool) -> None:
+        self._url = url
+        self._workspace = workspace
+        self._quiet = quiet
+        self._lock = threading.Lock()
+        self._shown: dict[str, None] = {}  # in order, the oldest first
+        self._waiting: list[str] = []
+        self._has_said_more = False
+
+    @asynccontextmanager
+    async def while_waiting(self, backend: RecordBackend, approval_id: str) -> AsyncIterator[None]:
+        """Print the line beside the wait, which it neither delays nor fails."""
+        if self._quiet or not _has_terminal():
+            yield
+            return
+        with self._lock:
+            self._waiting.append(approval_id)
+        printing = asyncio.create_task(self._print(backend, approval_id))
+        try:
+            yield
+        finally:
+            printing.cancel()
+            await asyncio.gather(printing, return_exceptions=True)
+            with self._lock:
+                self._waiting.remove(approval_id)
+                self._has_said_more = self._has_said_more and bool(self._waiting)
+
+    async def _print(self, backend: RecordBackend, approval_id: str) -> None:
+        """Print the approval as people see it: its sentence has fingerprints in place of secrets."""
+        if approval_id in self._shown:
+            return
+        with suppress(Error):
+            record = await backend.show_approval(approval_id)
+            if record.status == "pending":
+                self._write(record)
+
+    def _write(self, record: ApprovalRecord) -> None:
+        """One write for each line, so that lines of several threads are not mixed."""
+        with self._lock:
+            if record.id in self._shown:
+                return
+            self._remember(record.id)
+            if len(self._waiting) <= MAX_LINES:
+                line = self.line(record, wall_clock())
+            elif not self._has_said_more:
+                self._has_said_more = True
+                line = f"Interlock: more calls wait for a decision. To see them: {self._command('list')}"
+            else:
+                return
+            with suppress(OSError, ValueError):  # the terminal is gone; the call waits on
+                sys.stderr.write(_printable(line) + "\n")
+                sys.stderr.flush()
+
+    def _remember(self, approval_id: str) -> None:
+        if len(self._shown) >= MAX_REMEMBERED:
+            del self._shown[next(iter(self._shown))]
+        self._shown[approval_id] = None
+
+    def line(self, record: ApprovalRecord, now: int) -> str:
+        left = duration_text(int(record.expires_at.timestamp() * 1000) - now)
+        head, tail = head_and_tail(record.sentence, MAX_SENTENCE)
+        sentence = f"{head} … {tail}" if tail else head
+        verb, more = ("respond", " ANSWER") if record.tool == QUESTION_TOOL else ("approve", "")
+        command = self._command(f"{verb} {quote(record.id[-SHORT_ID:])}{more}")
+        page = self._page(record.id)
+        where = f"{command}, or open {page}" if page else command
+        return f"Interlock: {record.tool} waits for a decision ({left} left): {sentence}. To decide: {where}"
+
+    def _command(self, words: str) -> str:
+        if self._is_remote:
+            return f"interlock approvals {words} --url {quote(self._url.rstrip('/'))}"
+        more = "" if self._workspace == DEFAULT_WORKSPACE else f" --workspace {quote(self._workspace)}"
+        return f"interlock approvals {words} {database_option(self._url)}{more}"
+
+    def _page(self, approval_id: str) -> str:
+        """The approval in the web app; empty if no server is known for this database."""
+        file = database_file(self._url)
+        server = self._url if self._is_remote else running_server(file) if file else ""
+        return approval_link(server).replace("{id}", approval_id) if server else ""
+
+    @property
+    def _is_remote(self) -> bool:
+        return self._url.partition("://")[0].lower() in ("http", "https")
+
+
+def _printable(line: str) -> str:
+    """Escape what would control the terminal; a sentence is escaped already, and stays as it is."""
+    return escape_invisible(line).replace("\\\\", "\\")
+
+
+def _has_terminal() -> bool:
+    """Whether standard error is a terminal; a program may have closed it."""
+    try:
+        return sys.stderr is not None and sys.stderr.isatty()
+    except ValueError:
+        return False

@@ -17,16 +17,14 @@ from starlette.routing import BaseRoute, Match
 
 from interlock.core.errors import Error, InvalidRequest, NotFound
 from interlock.server import static
-from interlock.server.asgi_route import bind_routes
 from interlock.server.audit_jobs import VerificationJobs
 from interlock.server.dependencies import record_invalid_decision, server_state, to_starlette
 from interlock.server.http import error_response, invalid_request
 from interlock.server.idempotency import IdempotencyHandler
-from interlock.server.metrics import MetricsExporter
 from interlock.server.middleware import RequestMiddleware, internal_error, make_host_and_cors_policy
 from interlock.server.openapi.document import make_docs_router
 from interlock.server.protocols import load_protocols
-from interlock.server.router import Router
+from interlock.server.router import Router, bind_routes
 from interlock.server.routes import (
     activity,
     agents,
@@ -57,6 +55,7 @@ from interlock.server.routes.approvals import DecisionRoutes
 from interlock.server.routes.calls import CallRoutes
 from interlock.server.routes.chat import ChatRoutes
 from interlock.server.routes.docs import ApiDocs
+from interlock.server.routes.operations import MetricsExporter
 from interlock.server.routes.pauses import PauseRoutes
 from interlock.server.routes.runs import RunRoutes
 from interlock.server.routes.stats import StatsHistoryCache

@@ -27,7 +27,7 @@ from interlock.core.policy.policy import Policy
 from interlock.notify.service import build_notification_service
 from interlock.notify.workspace_channels import policy_load_options
 from interlock.policy.file import StalePolicy, read_configured_policy
-from interlock.runtime.running_server import noted_server
+from interlock.runtime.process_identity import noted_server
 from interlock.server.app import build_app
 from interlock.server.http import JSON_TYPE, RequestTimeout, encode_json
 from interlock.server.lifecycle import SHUTDOWN_GRACE, background_jobs, capture_library_logs, listen, on_signal

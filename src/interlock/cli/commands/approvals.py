@@ -39,8 +39,7 @@ from interlock.cli.output import (
     show,
     table,
 )
-from interlock.cli.review import Resolution, Review
-from interlock.cli.review_source import ActingUser, ReviewContext, ReviewOptions, open_review
+from interlock.cli.review import ActingUser, Resolution, Review, ReviewContext, ReviewOptions, open_review
 from interlock.core.approval.approval import STATUSES
 from interlock.core.card import escape_invisible
 from interlock.core.decision import MAX_COMMENT

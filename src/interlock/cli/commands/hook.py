@@ -201,7 +201,7 @@ async def _open_database(command_options: HookCommandOptions, lease: int) -> Asy
     """
     url, configured = command_options.database, None
     if not url or is_relative_database_url(url):
-        from interlock.cli.trusted_config import trusted_database, trusted_settings
+        from interlock.cli.user_folder import trusted_database, trusted_settings
 
         if command_options.config is not None and not command_options.config.is_absolute():
             raise Misconfigured(

@@ -1,35 +1,50 @@
-"""`interlock login` and `interlock logout`: a personal key for a server, in a file of the user's own."""
+"""`interlock login` and `interlock logout`: a personal key for a server, in a file of the user's own.
+
+Signing in takes a password, a one-time link or a key, and makes a personal key that expires. The session lasts only
+until that key is made; the password and the link are kept nowhere.
+"""
 
 from __future__ import annotations
 
 import socket
 import sys
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
 
 import typer
 
 from interlock.app.bootstrap import os_user
 from interlock.cli.context import ServerOptions, is_interactive
-from interlock.cli.login_file import Login, Logins, login_path, read_logins, write_logins
 from interlock.cli.output import local_time, print_json, printable, say
-from interlock.cli.sign_in import (
-    KeyProof,
-    LinkProof,
-    LoginRequest,
-    PasswordProof,
-    SignInProof,
-    check_address,
-    log_in,
-    revoke_key,
-)
+from interlock.cli.user_folder import Login, Logins, login_path, read_logins, write_logins
 from interlock.core.card import escape_invisible
-from interlock.core.errors import Error, InvalidRequest, NotFound, Unauthenticated
-from interlock.runtime.durations import rfc3339
+from interlock.core.errors import (
+    Error,
+    Forbidden,
+    InvalidRequest,
+    Misconfigured,
+    NotFound,
+    StoreUnavailable,
+    Unauthenticated,
+)
+from interlock.core.identity import AGENT, lesser_role
+from interlock.runtime.durations import parse_rfc3339, rfc3339
+from interlock.sdk.codec import parse_error
+from interlock.sdk.transport import ServerAddress, import_httpx, parse_server_address
+
+if TYPE_CHECKING:
+    import httpx2
 
 MAX_SECRET = 1_000  # characters
 MAX_KEY_NAME = 100  # characters
 ProofKind = Literal["password", "link", "key"]
+TIMEOUT = 30.0  # seconds; a password is slow to check on purpose
+DEFAULT_ROLE = "reviewer"  # the most that approvals need, on a disk that may be lost
+DEFAULT_PORTS = {"http": 80, "https": 443}
+NO_KEY = "none"  # in place of a key while there is none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,3 +173,166 @@ def _login_json(made: Login) -> dict[str, object]:
         "expires_at": rfc3339(made.expires_at),
         "file": str(login_path()),
     }
+
+
+# Signing in
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoginRequest:
+    """The key to make. An empty `role` is the person's own, but at most a reviewer's."""
+
+    url: str
+    workspace: str
+    key_name: str
+    role: str
+    expires: str
+    insecure: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PasswordProof:
+    name: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkProof:
+    """A one-time sign-in link, or the part behind its #."""
+
+    link: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyProof:
+    """Another key of the person, for those who sign in with an OpenID provider."""
+
+    key: str = field(repr=False)
+
+
+SignInProof = PasswordProof | LinkProof | KeyProof
+
+
+def check_address(url: str, *, insecure: bool) -> ServerAddress:
+    """Check the address before anything secret is asked for, and spell it as browsers spell an origin."""
+    address = parse_server_address(url, NO_KEY, insecure=insecure)
+    parts = urlsplit(address.url)
+    host, port = parts.hostname or "", parts.port
+    place = f"[{host}]" if ":" in host else host
+    place += "" if port in (None, DEFAULT_PORTS[parts.scheme]) else f":{port}"
+    return ServerAddress(f"{parts.scheme}://{place}{parts.path}".rstrip("/"), NO_KEY, address.is_local)
+
+
+async def log_in(request: LoginRequest, proof: SignInProof) -> Login:
+    """Sign in, make the key, and sign out again."""
+    address = check_address(request.url, insecure=request.insecure)
+    async with _connection(address) as http:
+        me = await _prove(http, address, request, proof)
+        try:
+            if me["role"] == AGENT:
+                raise Forbidden("This is the key of an agent, which decides nothing. Use a person's.")
+            role = request.role or lesser_role(me["role"], DEFAULT_ROLE)
+            made = await _send(
+                http,
+                "POST",
+                "/api/me/keys",
+                {"name": request.key_name, "role": role, "expires_in": request.expires},
+            )
+        finally:
+            if not isinstance(proof, KeyProof):
+                with suppress(Error):
+                    await _send(http, "DELETE", "/api/session")
+    if made["expires_at"] is None:
+        raise Misconfigured(f"The server made the key {made['id']} without an expiry. Revoke it there in Settings.")
+    return Login(
+        url=address.url,
+        key=made["key"],
+        key_id=made["id"],
+        user=me["name"],
+        role=made["role"],
+        workspace=me["workspace"],
+        expires_at=parse_rfc3339(made["expires_at"]),
+        insecure=request.insecure,
+    )
+
+
+async def revoke_key(login: Login, key_id: str) -> None:
+    """Revoke a key of the person with the key of this login; it may be the same one."""
+    address = parse_server_address(login.url, login.key, insecure=login.insecure)
+    async with _connection(address) as http:
+        http.headers["authorization"] = f"Bearer {login.key}"
+        await _send(http, "DELETE", f"/api/me/keys/{key_id}")
+
+
+async def _prove(
+    http: httpx2.AsyncClient, address: ServerAddress, request: LoginRequest, proof: SignInProof
+) -> Mapping[str, Any]:
+    """Sign in; returns the person. A session travels in a cookie, a key in its header."""
+    match proof:
+        case PasswordProof(name, password):
+            body = {"workspace": request.workspace, "name": name, "password": password}
+            return await _send(http, "POST", "/api/session", body)
+        case LinkProof(link):
+            token = _link_token(link, address)
+            who = await _send(http, "POST", "/api/session/link/inspect", {"token": token})
+            if who["new"]:
+                raise InvalidRequest("This link is for a new person: open it in a browser, and choose a password.")
+            return await _send(http, "POST", "/api/session/link", {"token": token})
+        case KeyProof(key):
+            http.headers["authorization"] = f"Bearer {parse_server_address(address.url, key).key}"
+            return await _send(http, "GET", "/api/me")
+
+
+def _link_token(link: str, address: ServerAddress) -> str:
+    """The token of a link to this server: that of another server must not be sent here."""
+    place, _, token = link.rpartition("#")
+    if place and not place.startswith(f"{address.url}/"):
+        raise InvalidRequest(f"This link is not of {address.url}. Log in to the server that it names.")
+    return token
+
+
+@asynccontextmanager
+async def _connection(address: ServerAddress) -> AsyncIterator[httpx2.AsyncClient]:
+    """A client that follows no redirect: a password is for this address only."""
+    library = import_httpx()
+    parts = urlsplit(address.url)
+    headers = {"origin": f"{parts.scheme}://{parts.netloc}", "accept": "application/json"}
+    async with library.AsyncClient(
+        base_url=address.url, headers=headers, timeout=TIMEOUT, trust_env=not address.is_local
+    ) as http:
+        yield http
+
+
+async def _send(
+    http: httpx2.AsyncClient, method: str, path: str, body: Mapping[str, object] | None = None
+) -> dict[str, Any]:
+    errors = import_httpx()
+    try:
+        response = await http.request(method, path, json=body)
+    except errors.TransportError as error:
+        raise StoreUnavailable(
+            f"{http.base_url} cannot be reached ({type(error).__name__}: {error}). Check the address, and that the "
+            "server runs (interlock serve)."
+        ) from error
+    if response.status_code == 204:
+        return {}
+    try:
+        found = response.json()
+    except ValueError:
+        found = None
+    if isinstance(found, dict) and response.status_code in (200, 201):
+        return found
+    if not (isinstance(found, dict) and isinstance(found.get("error"), str) and "message" in found):
+        raise Misconfigured(
+            f"{http.base_url} is not an Interlock server (HTTP {response.status_code}). Check the address and the port."
+        )
+    raise _with_advice(parse_error(response.status_code, found), path)
+
+
+def _with_advice(error: Error, path: str) -> Error:
+    if isinstance(error, Forbidden) and path.startswith("/api/session"):
+        return Forbidden(
+            f"{error.message} Log in to the address that people open in the browser: server.public_url of its "
+            "configuration."
+        )
+    return error

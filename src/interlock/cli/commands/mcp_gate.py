@@ -12,7 +12,7 @@ import typer
 
 from interlock.cli.context import CommandOptions
 from interlock.cli.output import say
-from interlock.cli.trusted_config import trusted_database, trusted_settings
+from interlock.cli.user_folder import trusted_database, trusted_settings
 from interlock.config.load import agent_key, child_environment, gate_token
 from interlock.config.models import InlinePolicy, McpServerSettings, PolicyFile
 from interlock.core.errors import Misconfigured

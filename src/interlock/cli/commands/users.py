@@ -22,7 +22,7 @@ from interlock.core.ports import User
 from interlock.core.removal import RemovalEffects
 from interlock.presenters.text import join_or_none, pluralize
 from interlock.runtime.durations import parse_duration, rfc3339
-from interlock.runtime.running_server import running_server
+from interlock.runtime.process_identity import running_server
 
 app = typer.Typer()
 

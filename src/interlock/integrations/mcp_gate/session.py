@@ -64,8 +64,7 @@ from interlock.integrations.mcp_gate.frames import (
     read_meta,
     remember_id,
 )
-from interlock.integrations.mcp_gate.merge import MergedUpstreams, rename_request
-from interlock.integrations.mcp_gate.upstream import Upstream, UpstreamLost
+from interlock.integrations.mcp_gate.upstream import MergedUpstreams, Upstream, UpstreamLost, rename_request
 
 CLOSE_GRACE = 10.0  # seconds that a running call may take to end after its client disconnected
 CANCEL_GRACE = 5.0  # seconds for the same after its client cancelled it

@@ -1,1 +1,1 @@
-"""The OpenAPI document of the HTTP API, and the reference made from it: /docs and docs/http.md."""
+"""The OpenAPI document of the HTTP API, and docs/http.md, which is made from it as the page at /docs is."""

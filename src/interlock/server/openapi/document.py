@@ -15,9 +15,9 @@ from starlette.routing import BaseRoute
 
 from interlock import __version__
 from interlock.core.errors import NotFound
-from interlock.server.asgi_route import AsgiRoute, declared_routes
 from interlock.server.dependencies import documented_errors, require_roles
 from interlock.server.http import MAX_IDEMPOTENCY_KEY
+from interlock.server.router import AsgiRoute, declared_routes
 
 API_DESCRIPTION = (
     "An agent proposes a tool call. The policy allows it, denies it, or asks people, who approve, edit, answer or "

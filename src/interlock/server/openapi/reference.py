@@ -12,8 +12,7 @@ from interlock.server.app import framework_routes
 from interlock.server.auth import COOKIE_NAME
 from interlock.server.http import encode_json
 from interlock.server.openapi.document import API_DESCRIPTION, Document, build_openapi
-from interlock.server.openapi.html import DocField, DocModel, DocRoute, doc_groups, response_models
-from interlock.server.routes.docs import allowed_roles
+from interlock.server.routes.docs import DocField, DocModel, DocRoute, allowed_roles, doc_groups, response_models
 
 INTRO = (
     "Generated from the OpenAPI document, which every server has at `/openapi.json`, and as a page at `/docs`. "

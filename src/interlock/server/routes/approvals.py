@@ -32,7 +32,6 @@ from interlock.core.ports import ApprovalPage, ApprovalQuery
 from interlock.core.search import parse_argument_filter
 from interlock.presenters.approval import decision_result_json, inbox_row_json
 from interlock.runtime.durations import parse_time
-from interlock.server.asgi_route import AsgiRouter
 from interlock.server.dependencies import (
     DECIDERS,
     VIEWERS,
@@ -60,6 +59,7 @@ from interlock.server.models import (
     ApprovalSummaryJson,
     ResponseModel,
 )
+from interlock.server.router import AsgiRouter
 from interlock.server.state import ServerState
 from interlock.storage.engine.queries import MAX_LIMIT
 

@@ -25,7 +25,6 @@ from interlock.presenters.approval import own_call_details_json, own_call_json
 from interlock.runtime.durations import rfc3339
 from interlock.runtime.json_schema import MAX_SCHEMA, check_schema, check_schema_size
 from interlock.runtime.offload import offload
-from interlock.server.asgi_route import AsgiRouter
 from interlock.server.dependencies import (
     AGENTS,
     PrincipalDep,
@@ -54,6 +53,7 @@ from interlock.server.proposals import (
     resolve_definition,
     with_definition,
 )
+from interlock.server.router import AsgiRouter
 from interlock.server.routes.approvals import Cursor, Name, StatusFilter, split_statuses
 from interlock.server.state import ServerState
 from interlock.storage.engine.queries import MAX_LIMIT

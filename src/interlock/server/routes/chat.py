@@ -21,7 +21,6 @@ from interlock.core.chat.thread import MAX_TEXT, Thread, ThreadEntry
 from interlock.core.decision import DIGEST_LENGTH, MAX_COMMENT, Acknowledgement, Approve, Reject
 from interlock.core.errors import Conflict, InvalidRequest
 from interlock.runtime.durations import rfc3339
-from interlock.server.asgi_route import AsgiRouter
 from interlock.server.dependencies import (
     DECIDERS,
     PrincipalDep,
@@ -46,6 +45,7 @@ from interlock.server.http import (
 )
 from interlock.server.idempotency import REPLAYED_HEADER, IdempotencyMismatch, idempotency_slot, request_digest
 from interlock.server.models import EXAMPLE_ID, ResponseModel
+from interlock.server.router import AsgiRouter
 from interlock.server.routes.approvals import EmptyBody
 from interlock.server.state import ServerState
 from interlock.server.streams.sse import last_event_id

@@ -21,11 +21,11 @@ from interlock.core.errors import InvalidRequest
 from interlock.core.run import MAX_BODY, MAX_RUN_ID, Pause, check_pause
 from interlock.runtime.durations import rfc3339
 from interlock.runtime.offload import offload
-from interlock.server.asgi_route import AsgiRouter
 from interlock.server.dependencies import AGENTS, ALL_ROLES
 from interlock.server.http import HttpRequest, HttpResponse, RequestBody, encode_json, example, json_response
 from interlock.server.models import ResponseModel, Timestamp
 from interlock.server.proposals import check_agent
+from interlock.server.router import AsgiRouter
 from interlock.server.routes.calls import MAX_WAIT, LeaseSeconds
 from interlock.server.routes.runs import EndedRunners, Runner
 from interlock.server.state import ServerState

@@ -15,11 +15,11 @@ from interlock.core.chat.thread import is_thread_id
 from interlock.core.errors import Forbidden, InvalidRequest
 from interlock.core.run import API_VERSION
 from interlock.runtime.durations import rfc3339
-from interlock.server.asgi_route import AsgiRouter
 from interlock.server.dependencies import AGENTS
 from interlock.server.http import HttpRequest, HttpResponse, JsonList, RequestBody, example, json_response
 from interlock.server.models import ResponseModel, Timestamp
 from interlock.server.proposals import check_agent
+from interlock.server.router import AsgiRouter
 from interlock.server.routes.calls import LeaseSeconds
 from interlock.server.state import ServerState
 

@@ -34,9 +34,9 @@ from pydantic import BaseModel, Field
 from interlock.core.errors import Error
 from interlock.core.ledger.chain import Entry
 from interlock.core.ports import Store, Watch
-from interlock.server.asgi_route import AsgiRouter
 from interlock.server.dependencies import VIEWERS
 from interlock.server.http import SECURITY_HEADERS, HttpRequest, Receive, Send, error_response
+from interlock.server.router import AsgiRouter
 from interlock.server.state import ServerState
 from interlock.server.streams.ledger_events import (
     MAX_BUFFER_BYTES,

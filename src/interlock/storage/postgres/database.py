@@ -23,11 +23,11 @@ from interlock.core.ledger.invariants import Violation
 from interlock.core.ports import Clock
 from interlock.core.search import SearchTerms
 from interlock.storage.engine.cache import Interned
+from interlock.storage.engine.database import ChangeReader, WatchRegistry
 from interlock.storage.engine.metrics import CheckResult, WriterStats
 from interlock.storage.engine.queries import Sql, load_queries
 from interlock.storage.engine.read_counts import FLUSH_INTERVAL, ReadCounter
 from interlock.storage.engine.rows import Row
-from interlock.storage.engine.watch import ChangeReader, WatchRegistry
 from interlock.storage.engine.writer import EMPTY_ITEM, BatchItem, ChangedIds, Outage, Writer
 from interlock.storage.migrate import Migration, find_postgres_violations, load_migrations, missing_migrations
 from interlock.storage.postgres.batches import BatchRunner, Statements
@@ -35,6 +35,7 @@ from interlock.storage.postgres.connection import (
     AdjustableClock,
     InjectedClock,
     PostgresConnection,
+    ReadPool,
     ServerClock,
     complete_conninfo,
     is_outage,
@@ -43,7 +44,6 @@ from interlock.storage.postgres.connection import (
     translate_errors,
 )
 from interlock.storage.postgres.pipeline import ColumnTypes, array_literal, placeholders
-from interlock.storage.postgres.read_pool import ReadPool
 from interlock.storage.tables.search import CONSUMER, DocumentRange, FullTextIndex, IndexBatch, SearchDatabase
 
 WRITER_SETTINGS = {

@@ -25,12 +25,12 @@ from interlock.core.ledger.chain import Head
 from interlock.core.ledger.invariants import Violation
 from interlock.core.ports import Clock
 from interlock.storage.engine.cache import MAX_CACHED_APPROVALS, BatchCache, Interned
+from interlock.storage.engine.database import ChangeReader, WatchRegistry
 from interlock.storage.engine.metrics import CheckResult, WriterStats
 from interlock.storage.engine.queries import load_queries
 from interlock.storage.engine.read_counts import FLUSH_INTERVAL, ReadCounter, write_counts
 from interlock.storage.engine.rows import Row
 from interlock.storage.engine.transaction import LostRace, Transaction
-from interlock.storage.engine.watch import ChangeReader, WatchRegistry
 from interlock.storage.engine.writer import EMPTY_ITEM, BatchItem, BatchResult, Writer, run_item
 from interlock.storage.migrate import APPLICATION_ID, find_sqlite_violations, migrate_sqlite
 from interlock.storage.tables.search import Fts5Index, FullTextIndex

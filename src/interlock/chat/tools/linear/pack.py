@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
 from interlock.chat.tool import RunTool, Tool, ToolContext, ToolInvocation, object_schema
-from interlock.chat.tools.linear import operations, previews, sentences
+from interlock.chat.tools.linear import cards, operations
 from interlock.chat.tools.linear.api import LinearAccess, LinearClient, make_linear_access
 from interlock.core.call import Args, ToolSpec
 
@@ -114,13 +114,13 @@ def _read_tool(access: LinearAccess, name: str, about: str, takes: Mapping[str, 
 def _write_tool(
     access: LinearAccess, name: str, about: str, takes: Mapping[str, object], work: WorkFunction, effect: str = "write"
 ) -> Tool:
-    """Make a tool; its sentence and preview are the functions of its name in their modules."""
+    """Make a tool; the functions of its sentence and its preview are in `cards`."""
     spec = ToolSpec(
         f"linear_{name}",
         effect,
         schema=takes,
-        describe=getattr(sentences, name),
-        preview=_preview(access, getattr(previews, name)),
+        describe=getattr(cards, f"describe_{name}"),
+        preview=_preview(access, getattr(cards, f"preview_{name}")),
         idempotent=True,
     )
     return Tool(spec, about, _run(access, work))

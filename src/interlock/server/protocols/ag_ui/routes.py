@@ -34,7 +34,6 @@ from interlock.core.errors import (
 from interlock.core.ledger.event import Stored
 from interlock.core.outcome import status_at
 from interlock.presenters.approval import shown_args
-from interlock.server.asgi_route import AsgiRouter
 from interlock.server.dependencies import (
     DECIDERS,
     ContextDep,
@@ -63,6 +62,7 @@ from interlock.server.protocols.ag_ui.codec import (
     includes_requests,
     parse_interrupt_id,
 )
+from interlock.server.router import AsgiRouter
 from interlock.server.state import ServerState
 from interlock.server.streams.thread_stream import ThreadStream
 from interlock.storage.tables.idempotency import IdempotencyKey

@@ -20,7 +20,6 @@ from interlock.core.chat.thread import Thread, ThreadEntry
 from interlock.core.decision import Decision, read_decision
 from interlock.core.errors import AlreadyDecided, Conflict, Error, Expired, InvalidDecision, InvalidRequest, NotFound
 from interlock.core.errors import Problem as Complaint
-from interlock.server.asgi_route import AsgiRouter
 from interlock.server.dependencies import (
     DECIDERS,
     PrincipalDep,
@@ -50,6 +49,7 @@ from interlock.server.protocols.ai_sdk.stream import (
     call_id,
     message_id,
 )
+from interlock.server.router import AsgiRouter
 from interlock.server.state import ServerState
 from interlock.server.streams.thread_stream import ThreadStream
 from interlock.storage.tables.threads import DONE_STATUS, MAX_ENTRY_NUMBER

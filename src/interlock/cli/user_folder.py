@@ -1,6 +1,7 @@
-"""The keys that `interlock login` made, in a file of the user's configuration folder that only they can read.
+"""The user's own configuration folder: the configuration file of hooks and gates, and the keys of `interlock login`.
 
-It is never looked for in the working folder, whose author could send decisions to another server.
+Neither is looked for in the working folder: its author could add a policy that allows everything, or send decisions to
+another server. A client starts `interlock hook` and `interlock mcp-gate` in the folder where its agent works.
 """
 
 from __future__ import annotations
@@ -12,10 +13,15 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from interlock.cli.trusted_config import user_folder
+from interlock.app.bootstrap import is_relative_database_url
+from interlock.config.load import DEFAULT_FILE, child_environment, load_settings
+from interlock.config.models import Settings
 from interlock.core.errors import Misconfigured
 
-FILE_NAME = "logins.json"
+LOGINS_FILE = "logins.json"
+
+
+# Logins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +57,7 @@ class Logins:
 
 
 def login_path() -> Path:
-    return user_folder() / FILE_NAME
+    return user_folder() / LOGINS_FILE
 
 
 def read_logins() -> Logins:
@@ -68,7 +74,7 @@ def read_logins() -> Logins:
         _check_private_folder(path.parent)
         body = file.read()
     try:
-        return _parse(json.loads(body))
+        return _parse_logins(json.loads(body))
     except (ValueError, KeyError, TypeError, AttributeError):
         raise Misconfigured(f"{path} is damaged. {_REMOVE}") from None
 
@@ -98,7 +104,7 @@ def write_logins(logins: Logins) -> Path:
 _REMOVE = "Remove it, and log in again: interlock login URL"
 
 
-def _parse(body: Mapping[str, object]) -> Logins:
+def _parse_logins(body: Mapping[str, object]) -> Logins:
     found = [Login(**each) for each in body["servers"]]  # type: ignore[attr-defined]  # of another shape: damaged
     if not all(isinstance(value, str) for login in found for value in (login.url, login.key, login.key_id, login.user)):
         raise ValueError
@@ -118,3 +124,60 @@ def _check_private_folder(folder: Path) -> None:
         raise Misconfigured(f"{folder} belongs to another user. Set XDG_CONFIG_HOME to a folder of your own.")
     if seen.st_mode & 0o022:
         raise Misconfigured(f"Other users can write to {folder}. Fix it: chmod go-w {folder}")
+
+
+# The configuration file
+
+
+def trusted_settings(config: Path | None, database: str) -> Settings:
+    """The settings from the options, the INTERLOCK_ variables, or the user's own file; raises Misconfigured."""
+    settings = load_settings(config, overrides={"storage.url": database or None}, find=find_user_file)
+    file = settings.file
+    if config is None and file is not None and not file.is_absolute():
+        raise Misconfigured(
+            f"INTERLOCK_CONFIG is {file}, which depends on the working folder. Give the absolute path: "
+            "INTERLOCK_CONFIG=/folder/interlock.yaml."
+        )
+    return settings
+
+
+def trusted_database(settings: Settings) -> str:
+    """The database's address; raises Misconfigured if it depends on the working folder."""
+    url = settings.storage.url
+    if is_relative_database_url(url):
+        raise Misconfigured(_config_hint(url))
+    return url
+
+
+def _config_hint(url: str) -> str:
+    """An error message with the line to add."""
+    line = f"sqlite:///{Path.home() / 'interlock.db'}"
+    return (
+        f"No database is given with an absolute path. A relative one ({url}) is not used: the author of the "
+        f"working folder could allow everything. Add --database {line} to the command, or set "
+        f"INTERLOCK_DATABASE_URL={line}, or write storage: {{url: {line}}} into {_config_path()}."
+    )
+
+
+def find_user_file() -> Path | None:
+    """The file in the user's configuration folder, if any; raises Misconfigured if others could have written it."""
+    file = _config_path()
+    if not file.is_file():
+        return None
+    for path in (file, file.parent):
+        seen = path.stat()
+        if seen.st_uid not in (os.getuid(), 0):
+            raise Misconfigured(f"{path} belongs to another user. Give the configuration: --config FILE.")
+        if seen.st_mode & 0o022:
+            raise Misconfigured(f"Other users can write to {path}. Fix it: chmod go-w {path}")
+    return file
+
+
+def user_folder() -> Path:
+    """The user's configuration folder. A relative XDG folder is ignored, as the XDG specification requires."""
+    folder = Path(child_environment().get("XDG_CONFIG_HOME", ""))
+    return (folder if folder.is_absolute() else Path.home() / ".config") / "interlock"
+
+
+def _config_path() -> Path:
+    return user_folder() / DEFAULT_FILE
