@@ -25,6 +25,7 @@ from interlock.core.identity import (
     check_name,
     check_names,
     check_own_key,
+    check_new_person_name,
     check_person_name,
     check_recent_sign_in,
     check_role,
@@ -181,6 +182,11 @@ def test_what_could_be_taken_for_something_else_is_no_name(name: str) -> None:  
         (check_name, "a\u202eb", '"a\\u{202e}b" cannot be a name: 1 to 200 visible characters, no backslash.'),
         (check_name, "policy", "'policy' is a name that Interlock uses itself. Choose another."),
         (check_person_name, "any", "'any' is a reserved word for the requester of a key. Choose another name."),
+        (
+            check_new_person_name,
+            "a/b",
+            "'a/b' cannot be the name of a person: it is a part of a web address. Leave out /.",
+        ),
         (check_workspace, "Acme", '"Acme" cannot be a workspace: 1 to 63 of a-z, 0-9 and -.'),
         (check_email, "ann", '"ann" is not an e-mail address, such as ann@example.com.'),
         (check_role, "root", "There is no role 'root'. It is one of agent, viewer, reviewer, admin."),
@@ -190,6 +196,14 @@ def test_a_refusal_says_what_was_given_and_what_is_wanted(check: Callable[[str],
     with pytest.raises(InvalidRequest) as refused:
         check(given)
     assert refused.value.message == said
+
+
+def test_a_new_person_can_have_an_address() -> None:
+    check_new_person_name("ann.lee@example.com?x")
+    for name in (".", "..", "a/", "/"):
+        with pytest.raises(InvalidRequest, match="web address"):
+            check_new_person_name(name)
+    check_person_name("a/b")  # people who have such a name stay
 
 
 def test_a_message_holds_little_of_what_was_given() -> None:

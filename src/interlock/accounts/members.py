@@ -12,7 +12,7 @@ from interlock.core.approval.approval import Approval
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Conflict, InvalidRequest, NotFound, Stale, Unauthenticated
 from interlock.core.grant import Grant
-from interlock.core.identity import ADMIN, OneTimeLink, UserSession, check_person_name
+from interlock.core.identity import ADMIN, OneTimeLink, UserSession, check_new_person_name
 from interlock.core.ledger.event import SYSTEM_ACTOR, Change, Event, Moment
 from interlock.core.ledger.expected_tables import user_changed_event
 from interlock.core.policy.policy import People
@@ -38,6 +38,7 @@ def admins(users: Sequence[User]) -> list[str]:
 
 
 def add_user(tx: AccountTransaction, user: User, author: str) -> User:
+    check_new_person_name(user.name)
     known = tx.user(user.name)
     if known is not None and known.removed_at is None:
         raise Conflict(f"{user.name} already exists. Change this user, or choose another name.", user=user.name)
@@ -184,7 +185,7 @@ def _is_first_admin_link(link: OneTimeLink) -> bool:
 
 
 def _join(tx: AccountTransaction, user: User, hashed: str, new: NewSession) -> User:
-    check_person_name(user.name)
+    check_new_person_name(user.name)
     if not hashed:
         raise InvalidRequest("Choose a password, so that you can sign in again.")
     _save(tx, user, user.name)
@@ -247,6 +248,7 @@ def _add_newcomer(tx: AccountTransaction, profile: User) -> User:
         raise Unauthenticated("No user has this account. Ask an admin to add you with your e-mail address.")
     if tx.user(profile.name) is not None:
         raise Conflict(f"The name {profile.name} is taken, or was taken before. Ask an admin.", user=profile.name)
+    check_new_person_name(profile.name)
     return _save(tx, profile, SYSTEM_ACTOR)
 
 

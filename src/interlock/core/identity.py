@@ -256,6 +256,13 @@ def check_person_name(name: str) -> None:
         raise InvalidRequest(f"{name!r} is a reserved word for the requester of a key. Choose another name.")
 
 
+def check_new_person_name(name: str) -> None:
+    """A new person has an address of their own, in which a name is one part of the path."""
+    check_person_name(name)
+    if "/" in name or name in (".", ".."):
+        raise InvalidRequest(f"{name!r} cannot be the name of a person: it is a part of a web address. Leave out /.")
+
+
 def check_bindings(role: str, bindings: KeyBindings) -> None:
     if role != AGENT and bindings != KeyBindings():
         raise InvalidRequest(
