@@ -156,5 +156,18 @@ def _lines(change: Change) -> Iterator[Text]:
 
 
 def _value(value: object) -> str:
-    head, tail = head_and_tail(escape_invisible(canonical(value).decode()))
+    head, tail = head_and_tail(_value_text(value))
     return f"{head} … {tail}" if tail else head
+
+
+def _value_text(value: object) -> str:
+    """A value on one line, its texts spelled as on the card: escaped once, so that each reads as what it is."""
+    match value:
+        case str():
+            return '"' + escape_invisible(value).replace('"', '\\"') + '"'
+        case Mapping():
+            return "{" + ", ".join(f"{_value_text(name)}: {_value_text(each)}" for name, each in value.items()) + "}"
+        case list() | tuple():
+            return "[" + ", ".join(_value_text(each) for each in value) + "]"
+        case _:
+            return canonical(value).decode()
