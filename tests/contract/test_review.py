@@ -8,9 +8,11 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from interlock.app.bootstrap import AppServices, build_services
 from interlock.cli.approval_records import parse_view
+from interlock.cli.cards import render_card
 from interlock.cli.context import CommandOptions, open_database
 from interlock.cli.review import DatabaseReview, Resolution, Review, ReviewChanges
 from interlock.cli.server_review import open_server_review
@@ -234,8 +236,22 @@ async def wait_for_end(changes: ReviewChanges) -> None:
 
 
 async def test_what_a_server_sends_does_not_control_the_terminal(review: Review, services: AppServices) -> None:
-    body = dict((await review.show(await propose_pending(services))).json)
-    body |= {"sentence": "\x1b[2JAll is well", "card": {**body["card"], "preview": "\x9b2J\u202e"}}
-    view = parse_view(body)
-    assert "\x1b" not in view.row.sentence
-    assert view.card.preview.isprintable()
+    body = add_controls((await review.show(await propose_pending(services))).json)
+    console = Console(width=200, color_system=None)
+    with console.capture() as captured:
+        console.print(render_card(parse_view(body), 0, full=True))
+    assert "Delete file" in captured.get() or "delete_file" in captured.get()
+    assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(captured.get())
+
+
+def add_controls(value: Any, name: str = "") -> Any:
+    """Every text but times with what sets the title of a terminal, clears its line and turns its text around."""
+    match value:
+        case str() if not name.endswith(("_at", "_by")) and name not in ("at", "tool"):  # those are parsed
+            return f"{value}\x1b]0;title\x07\x9b2K\u202e"
+        case dict():
+            return {key: add_controls(each, key) for key, each in value.items()}
+        case list():
+            return [add_controls(each, name) for each in value]
+        case _:
+            return value

@@ -89,10 +89,10 @@ def parse_row(item: JsonObject) -> ApprovalRow:
         id=item["id"],
         tool=item["tool"],
         agent=item["agent"],
-        status=item["status"],
+        status=printable(item["status"]),
         sentence=printable(item["sentence"]),
-        risk=item["risk"],
-        args_sha256=item["args_sha256"],
+        risk=printable(item["risk"]),
+        args_sha256=printable(item["args_sha256"]),
         version=item["version"],
         have=item["quorum"]["have"],
         need=item["quorum"]["need"],
@@ -115,7 +115,7 @@ def parse_view(body: JsonObject) -> ShownApproval:
         args=body["args"],
         spec=ToolSpec(body["tool"], schema=body["schema"], declared=body["declared"]),
         approvers=stages_text([_parse_stage(each) for each in body["stages"]], body["excluded"]),
-        decisions=tuple(body["decisions"]),
+        decisions=tuple(printable(each) for each in body["decisions"]),
         timeline=body["timeline"],
     )
 
@@ -140,7 +140,7 @@ def _parse_card(card: JsonObject, findings: Sequence[JsonObject]) -> Card:
         for name in ("tool", "sentence", "preview", "agent_description", "agent_preview", "agent_says")
     }
     return Card(
-        risk=card["risk"],
+        risk=printable(card["risk"]),
         facts=tuple((printable(fact["label"]), printable(fact["text"])) for fact in card["facts"]),
         fields=tuple(_parse_field(field) for field in card["fields"]),
         findings=tuple(Finding(**{**each, "message": printable(each["message"])}) for each in findings),
@@ -155,7 +155,7 @@ def _parse_field(field: JsonObject) -> CardField:
         type=printable(field["type"]),
         text=printable(field["text"]),
         length=field["length"],
-        sha256=field["sha256"],
+        sha256=printable(field["sha256"]),
         findings=tuple(field["findings"]),
     )
 

@@ -114,7 +114,7 @@ async def list_approvals(
     else:
         say(_nothing_found(query))
     if page.next:
-        say(f"More results: --cursor {page.next}", style="dim")
+        say(f"More results: --cursor {escape_invisible(page.next)}", style="dim")
     if page.is_index_behind:
         say("The search index is catching up; recent approvals may be missing. Try again in a moment.", style="dim")
 
