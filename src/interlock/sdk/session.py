@@ -7,6 +7,7 @@ left.
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 import threading
 from collections import defaultdict
@@ -319,14 +320,16 @@ class WaitingLines:
         self._shown[approval_id] = None
 
     def line(self, record: ApprovalRecord, now: int) -> str:
+        """The sentence is last: a model may have written a part of it, and it must not look like our command."""
         left = duration_text(int(record.expires_at.timestamp() * 1000) - now)
-        head, tail = head_and_tail(record.sentence, MAX_SENTENCE)
+        head, tail = head_and_tail(re.sub(" {2,}", " ", record.sentence), MAX_SENTENCE)
         sentence = f"{head} … {tail}" if tail else head
         verb, more = ("respond", " ANSWER") if record.tool == QUESTION_TOOL else ("approve", "")
         command = self._command(f"{verb} {quote(record.id[-SHORT_ID:])}{more}")
         page = self._page(record.id)
         where = f"{command}, or open {page}" if page else command
-        return f"Interlock: {record.tool} waits for a decision ({left} left): {sentence}. To decide: {where}"
+        tool = escape_invisible(record.tool)
+        return f"Interlock: {tool} waits for a decision ({left} left). To decide: {where}. The call: {sentence}"
 
     def _command(self, words: str) -> str:
         if self._is_remote:
