@@ -44,7 +44,7 @@ def test_a_get_reads_and_a_post_asks() -> None:  # R7
     assert (got.name, got.effect, posted.name, posted.effect) == ("http_get", "read", "http_post", "write")
     assert not posted.idempotent  # nobody knows what the other side does with a second one
     assert posted.sentence({"url": "https://example.com/hook", "body": {}}) == (
-        "Send POST request to https://example.com/hook?"
+        "Send a POST request to 'https://example.com/hook'"
     )
 
 

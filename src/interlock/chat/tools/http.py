@@ -115,7 +115,7 @@ def write_tools(context: ToolContext) -> Sequence[Tool]:
         "http_post",
         "write",
         schema=object_schema("url body", url=URL, body=BODY, headers=HEADERS),
-        describe="Send POST request to {url}?",
+        describe="Send a POST request to {url!r}",
         preview=preview,
         secret=SECRET_POINTERS,
     )
