@@ -254,6 +254,13 @@ async def test_an_edit_that_cannot_be_is_refused(shell: Shell, args: str, code: 
     assert read_status(shell, approval_id) == "pending"
 
 
+async def test_a_decided_call_is_not_edited(shell: Shell) -> None:
+    approval_id = await propose_mail(shell)
+    assert shell("approvals", "approve", approval_id, "--yes").code == 0
+    refused = shell("approvals", "edit", approval_id, "--args", '{"to": "bob"}')
+    assert_refused(refused, 1, "This approval is approved. Nothing was changed.")
+
+
 async def test_a_call_that_the_policy_denies_by_now_is_not_approved(shell: Shell) -> None:  # R59
     approval_id = await propose_mail(shell, args={"to": "eve"})
     async with open_services(shell.path, Clock(wall_clock()), NO_MAIL_TO_EVE):

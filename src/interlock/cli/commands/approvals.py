@@ -43,7 +43,7 @@ from interlock.cli.review import ActingUser, Resolution, Review, ReviewContext, 
 from interlock.core.approval.approval import STATUSES
 from interlock.core.card import escape_invisible
 from interlock.core.decision import MAX_COMMENT
-from interlock.core.errors import FindingsNotAcknowledged, InvalidRequest
+from interlock.core.errors import AlreadyDecided, FindingsNotAcknowledged, InvalidRequest
 from interlock.core.policy.policy import People
 from interlock.core.ports import ApprovalQuery
 from interlock.core.search import parse_argument_filter
@@ -310,6 +310,8 @@ async def edit(
     if not isinstance(new_args, Mapping):
         raise InvalidRequest('--args must be an object, such as {"title": "Fix login"}.')
     view = await find_approval_view(context.review, approval_id)
+    if view.row.status != "pending":
+        raise AlreadyDecided(f"This approval is {view.row.status}. Nothing was changed.", approval_id=view.row.id)
     prompts.show_changes(view, new_args)
     findings = prompts.findings_in(view, new_args)
     seen = prompts.acknowledged_ids(findings, acknowledge or (), all_of_them=acknowledge_all)
