@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, assert_never, cast
 
-from interlock.app.policy_in_force import PolicyEpoch, PolicyInForce
+from interlock.app.policy_in_force import PolicyEpoch, PolicyInForce, RecheckResult
 from interlock.core import freeze, grant
 from interlock.core.approval import discussion, execute, propose
 from interlock.core.approval.approval import Approval, cancel
@@ -266,14 +266,23 @@ class Gate:
 
     async def _start(self, workspace: str, approval_id: str, runner: str, lease: int, spec_sha256: str) -> Stored:
         recheck = await self.in_force.recheck(workspace, approval_id)
-
-        def step(stored: Stored, moment: Moment, conditions: StartConditions) -> Change[Approval]:
-            self._require_visible(stored.approval)
-            dead = stored.approval.status == "running" and self._is_dead(stored.approval.lease.runner)
-            stopped = self.in_force.start_error(stored.approval, runner, conditions, recheck)
-            return execute.start(stored, runner, lease, spec_sha256, moment, runner_is_dead=dead, start_error=stopped)
-
+        step = partial(self._start_step, runner, lease, spec_sha256, recheck)
         return await self._store.transition_stored(workspace, approval_id, step)
+
+    def _start_step(
+        self,
+        runner: str,
+        lease: int,
+        spec_sha256: str,
+        recheck: RecheckResult,
+        stored: Stored,
+        moment: Moment,
+        conditions: StartConditions,
+    ) -> Change[Approval]:
+        self._require_visible(stored.approval)
+        dead = stored.approval.status == "running" and self._is_dead(stored.approval.lease.runner)
+        stopped = self.in_force.start_error(stored.approval, runner, conditions, recheck)
+        return execute.start(stored, runner, lease, spec_sha256, moment, runner_is_dead=dead, start_error=stopped)
 
     async def renew(self, workspace: str, approval_id: str, fence: int, lease: int = execute.DEFAULT_LEASE) -> Approval:
         return await self._store.transition(
@@ -301,12 +310,22 @@ class Gate:
         ok: bool,
         late: Callable[[LateReport], bool],
     ) -> Approval:
-        def step(approval: Approval, moment: Moment, report: Payload = payload) -> Change[Approval]:
-            return execute.finish(self._require_visible(approval), fence, report, moment, ok=ok, late=late)
-
+        step = partial(self._finish_step, fence, late, ok=ok)
         if self._masks_reports:
             return await self._run_masked(workspace, approval_id, payload, step)
-        return await self._store.transition(workspace, approval_id, step)
+        return await self._store.transition(workspace, approval_id, partial(step, report=payload))
+
+    def _finish_step(
+        self,
+        fence: int,
+        late: Callable[[LateReport], bool],
+        approval: Approval,
+        moment: Moment,
+        report: Payload,
+        *,
+        ok: bool,
+    ) -> Change[Approval]:
+        return execute.finish(self._require_visible(approval), fence, report, moment, ok=ok, late=late)
 
     async def _say(self, workspace: str, approval_id: str, text: str, limit: int, step: TextStep) -> Approval:
         """Run a step with a text of an agent about a call; its secret arguments are masked, whoever the agent is."""
@@ -508,7 +527,7 @@ class Gate:
         while True:
             held = await evaluate_conditions(conditions, judgement, self._compile_condition) if conditions else {}
             try:
-                return await self._begin(proposal, self._make_ask_step(proposal, terms, judgement, held), epoch)
+                return await self._begin(proposal, partial(ask_people, proposal, terms, judgement, held), epoch)
             except UnevaluatedConditions as unheld:
                 if len(self._grant_conditions) >= MAX_CACHED_TOOLS:
                     self._grant_conditions.clear()
@@ -547,20 +566,6 @@ class Gate:
         if spec.effect == "read" and not self.in_force.read_entry_limiter.allow(self._clock()):
             return Refused(reason, "denied")
         return await self._record(call, spec, Judgement(Deny(reason), (call,), (spec.effect,)))
-
-    def _make_ask_step(
-        self, proposal: Proposal, terms: Ask, judgement: Judgement, held: ConditionResults
-    ) -> ProposalStep:
-        def step(moment: Moment, grants: ReadGrants) -> Change[Approval]:
-            """Find a grant in the transaction: of two calls that race for the rest of it, one is asked about."""
-            doubted = proposal.alarms or moment.is_clock_behind or proposal.call.pre_check.ask_reason
-            usable = () if doubted else grants()
-            found = find_covering_grant(proposal, terms, judgement, usable, held, moment) if usable else None
-            if found is None:
-                return propose.request_approval(proposal, terms, moment)
-            return propose.allow_by_grant(proposal, terms, found, moment)
-
-        return step
 
     async def _make_proposal(
         self,
@@ -727,6 +732,23 @@ async def evaluate_conditions(
         return {when: grant.condition_holds(when, *ways) for when in conditions}
 
     return held() if len(judgement.interpretations[0].args) <= SHORT_ARGS else await asyncio.to_thread(held)
+
+
+def ask_people(
+    proposal: Proposal,
+    terms: Ask,
+    judgement: Judgement,
+    held: ConditionResults,
+    moment: Moment,
+    grants: ReadGrants,
+) -> Change[Approval]:
+    """Find a grant in the transaction, so that of two calls that race for the rest of it, one is asked about."""
+    doubted = proposal.alarms or moment.is_clock_behind or proposal.call.pre_check.ask_reason
+    usable = () if doubted else grants()
+    found = find_covering_grant(proposal, terms, judgement, usable, held, moment) if usable else None
+    if found is None:
+        return propose.request_approval(proposal, terms, moment)
+    return propose.allow_by_grant(proposal, terms, found, moment)
 
 
 def find_covering_grant(

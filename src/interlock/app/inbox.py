@@ -82,6 +82,9 @@ class LatestDefinition:
     others: int
 
 
+PreparedDecision = Callable[[Approval], PreparedEdit | Error | None]
+
+
 class Inbox:
     """The inbox; `find_registered_spec` finds tools registered in this process, by workspace and name."""
 
@@ -133,12 +136,7 @@ class Inbox:
 
     async def _decide(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> Approval:
         prepare = await self._prepare_decision(workspace, approval_id, decision)
-        return await self._store.transition_by(
-            workspace,
-            approval_id,
-            reviewer,
-            lambda approval, moment, who: approvals.decide(approval, decision, who, moment, prepare(approval)),
-        )
+        return await self._store.transition_by(workspace, approval_id, reviewer, partial(_decide, decision, prepare))
 
     async def check_decision(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> None:
         """Raise the error that `decide` would raise now; nothing is recorded."""
@@ -345,9 +343,7 @@ class Inbox:
         except Error as error:
             return error
 
-    async def _prepare_decision(
-        self, workspace: str, approval_id: str, decision: Decision
-    ) -> Callable[[Approval], PreparedEdit | Error | None]:
+    async def _prepare_decision(self, workspace: str, approval_id: str, decision: Decision) -> PreparedDecision:
         """Prepare before the transaction: a checked edit or answer, or whether the current policy denies the call."""
         match decision:
             case Approve():
@@ -485,3 +481,9 @@ def _erased_text(approval: Approval) -> str:
     if approval.erasure is None:
         return ""
     return f"{datetime.fromtimestamp(approval.erasure.at // 1000, UTC):%Y-%m-%d %H:%M:%S} UTC by {approval.erasure.by}"
+
+
+def _decide(
+    decision: Decision, prepare: PreparedDecision, approval: Approval, moment: Moment, reviewer: Reviewer
+) -> Change[Approval]:
+    return approvals.decide(approval, decision, reviewer, moment, prepare(approval))

@@ -5,10 +5,10 @@ It is long because the port is one class, with a few lines for each method.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import cached_property, partial
-from typing import cast
+from typing import Any, cast
 
 from interlock.core.approval.approval import Approval
 from interlock.core.call import ToolSpec, parse_spec
@@ -219,24 +219,24 @@ class SqlStore:
     async def running(self) -> Sequence[tuple[str, str, str]]:
         return [(row[0], row[1], row[2]) for row in await self._database.fetch("running")]
 
-    async def propose(self, transaction: ProposalTransaction) -> Stored:
-        stored: Stored = await self._database.write(approvals.begin(transaction, self._database.clock()))
-        return stored
+    # These return the coroutine of the database: one of their own would be one more to resume for each result
+
+    def propose(self, transaction: ProposalTransaction) -> Coroutine[Any, Any, Stored]:
+        return self._database.write(approvals.begin(transaction, self._database.clock()))
 
     async def deny(self, workspace: str, events: Sequence[Event], spec: ToolSpec) -> None:
         await self._database.write(approvals.deny(workspace, events, spec))
 
-    async def transition(self, workspace: str, approval_id: str, step: ApprovalStep) -> Approval:
-        changed: Approval = await self._database.write(approvals.transition(workspace, approval_id, step))
-        return changed
+    def transition(self, workspace: str, approval_id: str, step: ApprovalStep) -> Coroutine[Any, Any, Approval]:
+        return self._database.write(approvals.transition(workspace, approval_id, step))
 
-    async def transition_by(self, workspace: str, approval_id: str, by: Reviewer, step: ReviewerStep) -> Approval:
-        changed: Approval = await self._database.write(approvals.transition_by(workspace, approval_id, by, step))
-        return changed
+    def transition_by(
+        self, workspace: str, approval_id: str, by: Reviewer, step: ReviewerStep
+    ) -> Coroutine[Any, Any, Approval]:
+        return self._database.write(approvals.transition_by(workspace, approval_id, by, step))
 
-    async def transition_stored(self, workspace: str, approval_id: str, step: StoredStep) -> Stored:
-        changed: Stored = await self._database.write(approvals.transition_stored(workspace, approval_id, step))
-        return changed
+    def transition_stored(self, workspace: str, approval_id: str, step: StoredStep) -> Coroutine[Any, Any, Stored]:
+        return self._database.write(approvals.transition_stored(workspace, approval_id, step))
 
     async def _stored(self, found: Sequence[Row]) -> Sequence[Stored]:
         """Read rows of approvals with their payloads."""

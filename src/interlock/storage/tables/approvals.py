@@ -1,10 +1,15 @@
-"""Batch items for approvals, runs, grants, policies, agents and pins: read, run a step, write what changed."""
+"""Batch items for approvals, runs, grants, policies, agents and pins: read, run a step, write what changed.
+
+Those of a call's way from its proposal to its end are partial functions, not closures: hundreds of them wait at a time,
+and a closure has a cell for each name, which is made and looked through by the garbage collector.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, replace
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from interlock.core import freeze
@@ -66,27 +71,29 @@ class NewPolicy(NamedTuple):
 def begin(transaction: ProposalTransaction, now: int) -> BatchItem:
     """Propose a call. `now` need not be exact: it only keeps grants that ended long ago out of the look-up."""
     proposal, call, workspace = transaction.proposal, transaction.proposal.call, transaction.proposal.call.workspace
-    given = proposal.id if proposal.has_caller_id else ""
-    grants = ("usable_grants_of_tool", workspace, call.tool, _previous_minute(now))
-
-    def run(tx: Transaction) -> Stored:
-        known = tx.find_by_call(workspace, call.run_id, call.call_id)
-        if known is not None:
-            check_same_call(known.approval, call, given)
-            return known
-        if given and tx.has_approval(workspace, given):
-            raise id_taken_error()
-        if transaction.fence is not None:
-            check_lease(tx, workspace, call.run_id, transaction.fence)
-        change = transaction.step(tx.moment(workspace), lambda: tx.grants(*grants[1:]))
-        tx.cache_start_conditions(workspace)
-        tx.insert(change, proposal.spec)
-        return Stored(change.state, change.payload or Payload())
-
+    grants = _grants_read(workspace, call.tool, _previous_minute(now))
     by_call = ("approval_by_call", workspace, call.run_id, call.call_id)
-    by_id = (("approval", workspace, given),) if given else ()
+    by_id = (("approval", workspace, proposal.id),) if proposal.has_caller_id else ()
     thread = (("thread", workspace, call.run_id),) if transaction.fence is not None else ()
-    return BatchItem(run, workspace, (by_call, grants, *_start_reads(workspace), *by_id, *thread))
+    reads = (by_call, grants, *_start_reads(workspace), *by_id, *thread)
+    return BatchItem(partial(_begin, transaction, grants), workspace, reads)
+
+
+def _begin(transaction: ProposalTransaction, grants: NamedRead, tx: Transaction) -> Stored:
+    proposal, call, workspace = transaction.proposal, transaction.proposal.call, transaction.proposal.call.workspace
+    given = proposal.id if proposal.has_caller_id else ""
+    known = tx.find_by_call(workspace, call.run_id, call.call_id)
+    if known is not None:
+        check_same_call(known.approval, call, given)
+        return known
+    if given and tx.has_approval(workspace, given):
+        raise id_taken_error()
+    if transaction.fence is not None:
+        check_lease(tx, workspace, call.run_id, transaction.fence)
+    change = transaction.step(tx.moment(workspace), partial(tx.grants, *grants[1:]))
+    tx.cache_start_conditions(workspace)
+    tx.insert(change, proposal.spec)
+    return Stored(change.state, change.payload or Payload())
 
 
 def deny(workspace: str, events: Sequence[Event], spec: ToolSpec) -> BatchItem:
@@ -99,31 +106,33 @@ def deny(workspace: str, events: Sequence[Event], spec: ToolSpec) -> BatchItem:
 
 def transition(workspace: str, approval_id: str, step: ApprovalStep) -> BatchItem:
     """Run a step. If a freeze defers a deadline, the step sees the new one, which is only written with a change."""
+    reads = (("approval", workspace, approval_id), _freezes_read(workspace))
+    return BatchItem(partial(_transition, workspace, approval_id, step), workspace, reads)
 
-    def run(tx: Transaction) -> object:
-        approval, moment = tx.approval(workspace, approval_id), tx.moment(workspace)
-        freezes = tx.freezes(workspace)
-        seen = _defer_deadlines(approval, freezes, moment) if freezes else None
-        change = step(approval if seen is None else seen.state, moment)
-        _write_change(tx, approval, seen, change)
-        return change.error or change.state
 
-    return BatchItem(run, workspace, (("approval", workspace, approval_id), ("freezes", workspace)))
+def _transition(workspace: str, approval_id: str, step: ApprovalStep, tx: Transaction) -> object:
+    approval, moment = tx.approval(workspace, approval_id), tx.moment(workspace)
+    freezes = tx.freezes(workspace)
+    seen = _defer_deadlines(approval, freezes, moment) if freezes else None
+    change = step(approval if seen is None else seen.state, moment)
+    _write_change(tx, approval, seen, change)
+    return change.error or change.state
 
 
 def transition_by(workspace: str, approval_id: str, by: Reviewer, step: ReviewerStep) -> BatchItem:
-    def run(tx: Transaction) -> object:
-        approval, moment = tx.approval(workspace, approval_id), tx.moment(workspace)
-        freezes = tx.freezes(workspace)
-        seen = _defer_deadlines(approval, freezes, moment) if freezes else None
-        change = step(approval if seen is None else seen.state, moment, current_reviewer(tx, workspace, by))
-        if approval.status == "rejected" and change.state.status == "pending":
-            change = _withdraw_lost_rights(tx, workspace, change)
-        _write_change(tx, approval, seen, change)
-        return change.error or change.state
+    reads = (("approval", workspace, approval_id), _freezes_read(workspace), ("user", workspace, by.name))
+    return BatchItem(partial(_transition_by, workspace, approval_id, by, step), workspace, reads)
 
-    reads = (("approval", workspace, approval_id), ("freezes", workspace), ("user", workspace, by.name))
-    return BatchItem(run, workspace, reads)
+
+def _transition_by(workspace: str, approval_id: str, by: Reviewer, step: ReviewerStep, tx: Transaction) -> object:
+    approval, moment = tx.approval(workspace, approval_id), tx.moment(workspace)
+    freezes = tx.freezes(workspace)
+    seen = _defer_deadlines(approval, freezes, moment) if freezes else None
+    change = step(approval if seen is None else seen.state, moment, current_reviewer(tx, workspace, by))
+    if approval.status == "rejected" and change.state.status == "pending":
+        change = _withdraw_lost_rights(tx, workspace, change)
+    _write_change(tx, approval, seen, change)
+    return change.error or change.state
 
 
 def _withdraw_lost_rights(tx: Transaction, workspace: str, change: Change[Approval]) -> Change[Approval]:
@@ -165,16 +174,17 @@ def current_reviewer(tx: Transaction, workspace: str, reviewer: Reviewer) -> Rev
 
 def transition_stored(workspace: str, approval_id: str, step: StoredStep) -> BatchItem:
     """Run a step as in `transition`; it also gets what can stop a start, read after the lock under which it changes."""
+    reads = (("stored", workspace, approval_id), *_start_reads(workspace))
+    return BatchItem(partial(_transition_stored, workspace, approval_id, step), workspace, reads)
 
-    def run(tx: Transaction) -> object:
-        stored, moment = tx.stored(workspace, approval_id), tx.moment(workspace)
-        conditions = _read_start_conditions(tx, workspace)
-        seen = _defer_deadlines(stored.approval, conditions.freezes, moment) if conditions.freezes else None
-        change = step(stored if seen is None else Stored(seen.state, stored.payload), moment, conditions)
-        _write_change(tx, stored.approval, seen, change)
-        return change.error or Stored(change.state, stored.payload)
 
-    return BatchItem(run, workspace, (("stored", workspace, approval_id), *_start_reads(workspace)))
+def _transition_stored(workspace: str, approval_id: str, step: StoredStep, tx: Transaction) -> object:
+    stored, moment = tx.stored(workspace, approval_id), tx.moment(workspace)
+    conditions = _read_start_conditions(tx, workspace)
+    seen = _defer_deadlines(stored.approval, conditions.freezes, moment) if conditions.freezes else None
+    change = step(stored if seen is None else Stored(seen.state, stored.payload), moment, conditions)
+    _write_change(tx, stored.approval, seen, change)
+    return change.error or Stored(change.state, stored.payload)
 
 
 def _read_start_conditions(tx: Transaction, workspace: str) -> StartConditions:
@@ -182,8 +192,22 @@ def _read_start_conditions(tx: Transaction, workspace: str) -> StartConditions:
     return StartConditions(tx.freezes(workspace), tx.policy_revision(workspace))
 
 
+# Look-ups that most calls of a workspace share.
+
+
+@lru_cache(maxsize=1_000)
 def _start_reads(workspace: str) -> tuple[NamedRead, NamedRead]:
-    return ("freezes", workspace), ("policy_revision", workspace, workspace)
+    return _freezes_read(workspace), ("policy_revision", workspace, workspace)
+
+
+@lru_cache(maxsize=1_000)
+def _freezes_read(workspace: str) -> NamedRead:
+    return ("freezes", workspace)
+
+
+@lru_cache(maxsize=1_000)
+def _grants_read(workspace: str, tool: str, since: str) -> NamedRead:
+    return ("usable_grants_of_tool", workspace, tool, since)
 
 
 def _defer_deadlines(approval: Approval, freezes: Sequence[Freeze], moment: Moment) -> Change[Approval] | None:
