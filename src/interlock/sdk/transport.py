@@ -7,11 +7,12 @@ import random
 import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from interlock.core.canonical import MAX_BYTES, canonical
 from interlock.core.errors import ClockBehind, Misconfigured, StoreUnavailable, Unauthenticated
-from interlock.sdk.codec import ResponseBody, parse_error
+from interlock.sdk.codec import ResponseBody, parse_answer, parse_error
 
 if TYPE_CHECKING:
     import httpx2
@@ -27,6 +28,8 @@ STREAM_TIMEOUT = 60.0  # seconds without a heartbeat after which an event stream
 FOREVER = float("inf")
 NOTHING_RAN = "Nothing was run."
 IN_PROGRESS = "in_progress"  # an earlier request with the same idempotency key is still being processed
+EVENT_STREAM = "text/event-stream"
+MAX_LINE_BYTES = 16 * 1024 * 1024  # of an event stream; an event is shorter
 UNAVAILABLE_STATUSES = frozenset({502, 503, 504})  # from the server, or from a proxy that cannot reach it
 
 
@@ -48,22 +51,24 @@ class Transport:
     ) -> ResponseBody:
         return await self._request_with_retry("POST", path, content=canonical(body, max_bytes), **how)
 
-    async def delete(self, path: str) -> ResponseBody:
-        return await self._request_with_retry("DELETE", path)
-
     @asynccontextmanager
     async def stream_lines(self, path: str, headers: Mapping[str, str]) -> AsyncIterator[AsyncIterator[str]]:
-        """The lines of an event stream; raises StoreUnavailable if it does not begin or breaks off. Never retries."""
+        """The lines of an event stream; raises StoreUnavailable if it does not begin or breaks off. Never retries.
+
+        Raises Misconfigured if the answer is no event stream, such as the page of a proxy.
+        """
         http, errors = self._http_client(), import_httpx()
         limits = errors.Timeout(RESPONSE_TIMEOUT, connect=FIRST_RESPONSE_TIMEOUT, read=STREAM_TIMEOUT)
-        wanted = {"accept": "text/event-stream", **headers}
+        wanted = {"accept": EVENT_STREAM, **headers}
         try:
             async with http.stream("GET", path, headers=wanted, timeout=limits) as response:
                 if response.status_code != 200:
                     await response.aread()
                     self._parse_response(response)
-                yield response.aiter_lines()
-        except errors.TransportError as error:
+                if response.headers.get("content-type", "").partition(";")[0].strip().lower() != EVENT_STREAM:
+                    raise self._not_interlock_error(response)
+                yield _split_lines(response.aiter_bytes())
+        except (errors.TransportError, errors.DecodingError) as error:
             trouble = self._to_transport_error(error)
             raise (StoreUnavailable(str(trouble)) if isinstance(trouble, _NoResponse) else trouble) from error
         except _NoResponse as error:
@@ -126,7 +131,11 @@ class Transport:
         ours = body is not None and isinstance(body.get("error"), str) and isinstance(body.get("message"), str)
         if not ours and status not in UNAVAILABLE_STATUSES:
             raise self._not_interlock_error(response)
-        error = parse_error(status, body) if ours and body is not None else StoreUnavailable(f"HTTP {status}.")
+        error = (
+            parse_answer(partial(parse_error, status), body)
+            if ours and body is not None
+            else StoreUnavailable(f"HTTP {status}.")
+        )
         self._has_responded = self._has_responded or ours
         match error:
             case ClockBehind():
@@ -203,6 +212,17 @@ class _NoResponse(Exception):
         self.pause = pause
 
 
+async def _split_lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[str]:
+    """Split at newlines alone: an event may contain U+2028 and other characters at which Python splits text."""
+    rest = b""
+    async for piece in pieces:
+        *lines, rest = (rest + piece).split(b"\n")
+        for line in lines:
+            yield line.removesuffix(b"\r").decode(errors="replace")
+        if len(rest) > MAX_LINE_BYTES:
+            raise _NoResponse(f"A line of its event stream has more than {MAX_LINE_BYTES} bytes")
+
+
 def _backoff_seconds(attempt: int) -> float:
     """Exponential backoff with jitter, since many programs reconnect after a restart of the server."""
     longest = min(MAX_BACKOFF, 0.05 * 2 ** min(attempt, 10))
@@ -216,7 +236,7 @@ def _seconds(text: str) -> float:
 def _object(response: httpx2.Response) -> dict[str, Any] | None:
     try:
         value = response.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 
