@@ -24,7 +24,6 @@ from interlock.cli.approval_records import (
 from interlock.cli.output import local_time
 from interlock.cli.review import Resolution, ReviewChanges
 from interlock.cli.user_folder import Login
-from interlock.core.call import DEFAULT_WORKSPACE
 from interlock.core.errors import Forbidden, InvalidRequest, Misconfigured, NotFound, StoreUnavailable, Unauthenticated
 from interlock.core.identity import AGENT
 from interlock.core.policy.policy import People
@@ -44,13 +43,21 @@ RELOAD_SECONDS = 15.0  # without an event: the clock alone changes approvals too
 
 @asynccontextmanager
 async def open_server_review(login: Login, workspace: str) -> AsyncIterator[ServerReview]:
-    """Connect, and check at once that the key is still valid, whose it is and for which workspace."""
-    transport = Transport(parse_server_address(login.url, login.key, insecure=login.insecure), RETRY_TIMEOUT)
+    """Connect, and check at once that the key is still valid, whose it is and for which workspace, if one is named."""
+    again = f"interlock login {login.url}"
+    address = parse_server_address(
+        login.url,
+        login.key,
+        insecure=login.insecure,
+        to_allow_http=f"log in with {again} --insecure",
+        to_get_key=f"Log in: {again}",
+    )
+    transport = Transport(address, RETRY_TIMEOUT)
     try:
         me = parse_answer(_parse_me, await explain_login(login, transport.get("/api/me")))
         if me["role"] == AGENT:
             raise Forbidden(f"This is the key of an agent, which decides nothing. Log in: interlock login {login.url}")
-        if workspace not in (DEFAULT_WORKSPACE, me["workspace"]):
+        if workspace not in ("", me["workspace"]):
             raise InvalidRequest(
                 f"You are logged in to the workspace {me['workspace']!r} of {login.url}. For another one: "
                 f"interlock login {login.url} --workspace {workspace}"

@@ -49,7 +49,7 @@ def parse_answer(parse: Callable[[ResponseBody], T], body: ResponseBody, note: s
     """Parse an answer; raises Misconfigured if it has another form than this program knows. `note` ends the error."""
     try:
         return parse(body)
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise not_understood_error(f"{type(error).__name__}: {str(error)[:100]}", note) from error
 
 

@@ -261,6 +261,8 @@ def import_httpx() -> Any:
     return httpx2
 
 
+DEFAULT_PORTS = {"http": 80, "https": 443}
+HOW_TO_ALLOW_HTTP = "give insecure=True (--insecure)"
 HOW_TO_GET_A_KEY = "Create one on the server: interlock keys create --name NAME --role agent --agent NAME"
 
 
@@ -271,8 +273,18 @@ class ServerAddress:
     is_local: bool
 
 
-def parse_server_address(url: str, key: str | None, *, insecure: bool = False) -> ServerAddress:
-    """Validate address and key. `insecure` allows http:// to another machine, exposing the key and the arguments."""
+def parse_server_address(
+    url: str,
+    key: str | None,
+    *,
+    insecure: bool = False,
+    to_allow_http: str = HOW_TO_ALLOW_HTTP,
+    to_get_key: str = HOW_TO_GET_A_KEY,
+) -> ServerAddress:
+    """Validate address and key. `insecure` allows http:// to another machine, exposing the key and the arguments.
+
+    `to_allow_http` and `to_get_key` are the advice of the errors.
+    """
     parts = _split(url)
     if parts is None or not parts.hostname or parts.query or parts.fragment:
         raise Misconfigured(
@@ -286,9 +298,31 @@ def parse_server_address(url: str, key: str | None, *, insecure: bool = False) -
     if parts.scheme == "http" and not local and not insecure:
         raise Misconfigured(
             f"{url} is not encrypted: the key and all arguments could be intercepted. Use https://, "
-            "or give insecure=True (--insecure) if the network is your own."
+            f"or {to_allow_http} if the network is your own."
         )
-    return ServerAddress(url.rstrip("/"), _check_key(key, url), local)
+    return ServerAddress(url.rstrip("/"), _check_key(key, url, to_get_key), local)
+
+
+def spell_address(url: str) -> str:
+    """The address as browsers spell an origin, so that one server has one spelling; others are left as they are."""
+    parts = _split(url)
+    if parts is None or not parts.hostname:
+        return url.rstrip("/")
+    host = parts.hostname if parts.hostname.isascii() else _idna(parts.hostname, url)
+    place = f"[{host}]" if ":" in host else host
+    place += "" if parts.port in (None, DEFAULT_PORTS[parts.scheme]) else f":{parts.port}"
+    return f"{parts.scheme}://{place}{parts.path}".rstrip("/")
+
+
+def _idna(host: str, url: str) -> str:
+    """The name as it is sent."""
+    library = import_httpx()
+    try:
+        return str(library.URL(scheme="https", host=host).raw_host.decode())
+    except library.InvalidURL:
+        raise Misconfigured(
+            f"{_without_password(url)!r} is not the address of a server: its name is invalid."
+        ) from None
 
 
 def _split(url: str) -> SplitResult | None:
@@ -301,13 +335,11 @@ def _split(url: str) -> SplitResult | None:
     return parts if is_http else None
 
 
-def _check_key(key: str | None, url: str) -> str:
+def _check_key(key: str | None, url: str, to_get_key: str) -> str:
     if not key:
-        raise Misconfigured(f"A server requires a key: Interlock({url!r}, key=…). {HOW_TO_GET_A_KEY}")
+        raise Misconfigured(f"A server requires a key: Interlock({url!r}, key=…). {to_get_key}")
     if not key.isascii() or not key.isprintable() or " " in key:
-        raise Misconfigured(
-            f"The given key is not valid: it contains spaces or other invalid characters. {HOW_TO_GET_A_KEY}"
-        )
+        raise Misconfigured(f"The given key is not valid: it contains spaces or other invalid characters. {to_get_key}")
     return key
 
 
