@@ -17,7 +17,7 @@ from interlock import Interlock, ToolSpec, Waiting
 from interlock.app.bootstrap import AppServices
 from interlock.core.ledger.event import Stored
 from interlock.core.ports import ApprovalQuery
-from interlock.runtime.process_identity import noted_server
+from interlock.runtime.process_identity import publish_address
 from interlock.sdk.backend import ApprovalRecord
 from interlock.sdk.session import MAX_LINES, WaitingLines
 from tests.support import approve
@@ -181,7 +181,7 @@ def test_a_server_on_the_same_database_is_linked(tmp_path: Path) -> None:
     there = f"interlock approvals approve 3bb63157 --database sqlite:///{database} --workspace ops"
     said = f"Interlock: pay waits for a decision (1m 30s left): Pay bob. To decide: {there}"
     assert lines.line(record, now) == said
-    with noted_server(database, "http://127.0.0.1:9000"):
+    with publish_address(database, "http://127.0.0.1:9000"):
         assert lines.line(record, now) == f"{said}, or open http://127.0.0.1:9000/a/{record.id}"
     assert lines.line(record, now) == said
 

@@ -39,7 +39,7 @@ from interlock.presenters.model_message import to_model_message
 from interlock.runtime.durations import duration_text
 from interlock.runtime.functions import stored_result
 from interlock.runtime.offload import LoopThread
-from interlock.runtime.process_identity import running_server
+from interlock.runtime.process_identity import read_running_address
 from interlock.sdk.backend import GAVE_UP, ApprovalRecord, Backend, ProgramIdentity, RecordBackend
 
 T = TypeVar("T")
@@ -337,7 +337,7 @@ class WaitingLines:
     def _page(self, approval_id: str) -> str:
         """The approval in the web app; empty if no server is known for this database."""
         file = database_file(self._url)
-        server = self._url if self._is_remote else running_server(file) if file else ""
+        server = self._url if self._is_remote else read_running_address(file) if file else ""
         return approval_link(server).replace("{id}", approval_id) if server else ""
 
     @property
