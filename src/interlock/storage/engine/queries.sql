@@ -84,7 +84,11 @@ where a.workspace = ? and a.id = ?
 select a.id from approvals a where a.workspace = ? and a.run_id = ? and a.call_id = ?
 
 -- name: ids_like
-select id from approvals where workspace = ? and (id like ? or id like ?) order by created_at desc limit ?
+select id
+from (
+    select id, created_at from approvals where workspace = ? order by created_at desc, id desc limit 100000
+) as recent
+where id like ? or id like ? order by created_at desc, id desc limit ?
 
 -- name: due
 select workspace, id from approvals where due_at <= ? order by due_at limit ?
