@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from interlock import Interlock, Misconfigured, StoreUnavailable, propose
+from interlock.cli import server_review
 from interlock.cli.review import ReviewChanges
 from interlock.cli.server_review import ServerChanges, ServerReview
 from interlock.cli.user_folder import Login
@@ -279,6 +280,17 @@ async def test_an_event_that_is_not_understood_is_said() -> None:
     async with watch_stream(stream_response("id: 6\n\n", "id: 7\ndata: {\n\n")) as changes:
         while "was not understood" not in changes.trouble:
             await changes.wait(30)
+
+
+async def test_events_that_were_skipped_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_review, "MAX_EVENTS", 2)
+    events = [f'id: {n}\nevent: proposed\ndata: {{"approval_id": "a{n}"}}\n\n' for n in (91, 92, 93)]
+    reset = 'id: 90\nevent: reset\ndata: {"seq": 90, "reason": "behind"}\n\n'
+    async with watch_stream(stream_response("id: 6\n\n", reset, *events)) as changes:
+        await changes.wait(30)
+        assert changes.take_skipped() == 84 + 1
+        assert [each["approval_id"] for each in await changes.new_events()] == ["a92", "a93"]
+        assert changes.take_skipped() == 0
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,9 @@ class ReviewChanges(Protocol):
     async def new_events(self) -> Sequence[JsonObject]:
         """Ledger entries since the last call."""
 
+    def take_skipped(self) -> int:
+        """How many entries before these were skipped since the last call."""
+
     async def row(self, approval_id: str) -> ApprovalRow | None: ...
 
 
@@ -232,6 +235,9 @@ class DatabaseChanges:
             found += [entry_json(entry) for entry in entries]
         self._last_seq = found[-1]["seq"] if found else self._last_seq
         return found
+
+    def take_skipped(self) -> int:
+        return 0
 
     async def row(self, approval_id: str) -> ApprovalRow | None:
         try:

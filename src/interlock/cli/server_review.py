@@ -36,6 +36,7 @@ T = TypeVar("T")
 RETRY_TIMEOUT = 10.0  # seconds: a person waits at the terminal
 NOT_CERTAIN = "It is unknown whether this was recorded. See: interlock approvals show ID"
 MAX_EVENTS = 10_000  # events that are kept until they are shown
+RESET = "reset"  # the kind of an event that says that the stream goes on at its own id
 RECONNECT_SECONDS = 1.0
 SETTLE_SECONDS = 0.1  # after an event, so that many of them cause one reload
 RELOAD_SECONDS = 15.0  # without an event: the clock alone changes approvals too
@@ -189,6 +190,7 @@ class ServerChanges:
         self.transport = transport
         self._login = login
         self._events: deque[JsonObject] = deque(maxlen=MAX_EVENTS)
+        self._skipped = 0
         self.last_id = ""
         self._changed = asyncio.Event()
         self._connected = asyncio.Event()
@@ -220,6 +222,10 @@ class ServerChanges:
         found = list(self._events)
         self._events.clear()
         return found
+
+    def take_skipped(self) -> int:
+        skipped, self._skipped = self._skipped, 0
+        return skipped
 
     async def row(self, approval_id: str) -> ApprovalRow | None:
         try:
@@ -262,7 +268,7 @@ class ServerChanges:
 
     async def _read(self, lines: AsyncIterator[str]) -> None:
         """Read events. An id counts with its whole event: one that was cut off has to be sent again."""
-        data = event_id = ""
+        data = event_id = kind = ""
         async for line in lines:
             name, _, value = line.partition(": ")
             match name:
@@ -271,10 +277,15 @@ class ServerChanges:
                 case "data":
                     data = value
                 case "":
-                    self.last_id = event_id if event_id.isascii() and event_id.isdigit() else self.last_id
+                    before = self.last_id
+                    self.last_id = event_id if event_id.isascii() and event_id.isdigit() else before
                     self._take(data)
-                    data = event_id = ""
-                case _:  # the kind, which the data has too, and what is for browsers
+                    if kind == RESET:
+                        self._skipped += max(0, int(self.last_id or 0) - int(before or self.last_id or 0))
+                    data = event_id = kind = ""
+                case "event":
+                    kind = value
+                case _:  # what is for browsers
                     pass
 
     def _take(self, data: str) -> None:
@@ -289,6 +300,7 @@ class ServerChanges:
         except (ValueError, RecursionError):
             raise not_understood_error("an event is no JSON") from None
         if isinstance(event, dict) and "approval_id" in event:
+            self._skipped += len(self._events) == MAX_EVENTS  # the oldest one leaves
             self._events.append(event)
 
 
