@@ -267,6 +267,7 @@ class WaitingLines:
         self._lock = threading.Lock()
         self._shown: dict[str, None] = {}  # in order, the oldest first
         self._waiting: list[str] = []
+        self._with_line: set[str] = set()  # of those that wait
         self._has_said_more = False
 
     @asynccontextmanager
@@ -285,6 +286,7 @@ class WaitingLines:
             await asyncio.gather(printing, return_exceptions=True)
             with self._lock:
                 self._waiting.remove(approval_id)
+                self._with_line &= set(self._waiting)
                 self._has_said_more = self._has_said_more and bool(self._waiting)
 
     async def _print(self, backend: RecordBackend, approval_id: str) -> None:
@@ -302,7 +304,8 @@ class WaitingLines:
             if record.id in self._shown:
                 return
             self._remember(record.id)
-            if len(self._waiting) <= MAX_LINES:
+            if len(self._with_line) < MAX_LINES:
+                self._with_line.add(record.id)
                 line = self.line(record, wall_clock())
             elif not self._has_said_more:
                 self._has_said_more = True
