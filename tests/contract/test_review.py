@@ -107,12 +107,12 @@ async def test_a_database_and_its_server_give_the_same(
             open_server_review(login(url, keys["reviewer"]), "") as over_server,
         ):
             over_database = DatabaseReview(context)
-            await compare(over_database, over_server, approval_id)
+            await assert_same(over_database, over_server, approval_id)
             await over_server.decide(await over_database.show(approval_id), {"kind": "reject", "reason": "no"}, "bob")
-            await compare(over_database, over_server, approval_id)
+            await assert_same(over_database, over_server, approval_id)
 
 
-async def compare(first: Review, second: Review, approval_id: str) -> None:
+async def assert_same(first: Review, second: Review, approval_id: str) -> None:
     for query in (ApprovalQuery(), ApprovalQuery(("pending",)), ApprovalQuery(limit=1)):
         one, other = await first.list(query), await second.list(query)
         assert [for_everybody(row) for row in one.items] == [for_everybody(row) for row in other.items]

@@ -280,6 +280,7 @@ async def test_an_event_that_is_not_understood_is_said() -> None:
     async with watch_stream(stream_response("id: 6\n\n", "id: 7\ndata: {\n\n")) as changes:
         while "was not understood" not in changes.trouble:
             await changes.wait(30)
+        assert await changes.new_events() == []
 
 
 async def test_events_that_were_skipped_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,3 +322,5 @@ async def test_a_watch_goes_on_while_a_proxy_gives_its_own_answers() -> None:
             await changes.transport.close()
             while "HTTP 404" not in changes.trouble:
                 await changes.wait(30)
+            assert changes.following is not None
+            assert not changes.following.done()
