@@ -111,7 +111,7 @@ bench: $(BENCH_INSTALLED) ## Interlock beside the databases and others: docs/ben
 	-@$(MAKE) -s --no-print-directory -k $(BENCH_FRAMEWORKS:%=.venv-frameworks/%/.installed)
 	@$(BENCH_VENV)/bin/python -m benchmarks $(BENCH)
 
-# About an hour on 2 cores; FAULTS='--only parity --scale 0.01' for less.
+# About two hours with two jobs for the database suites; FAULTS='--only parity --scale 0.01' for less.
 faults: $(DEV_INSTALLED) ## every fault suite at full size, with its red controls; keeps the report
 	@$(BIN)/python -m tests.faults $(or $(FAULTS),--write)
 

@@ -87,7 +87,7 @@ async def test_a_private_address_is_not_connected_to(fake: Receiver) -> None:  #
     channel = connected(fake, allow_private=False)
     with pytest.raises(DeliveryDelayed) as caught:
         await channel.send(make_notification())
-    assert str(caught.value) == "1 of 1 services rejected the message."
+    assert str(caught.value) == "1 of 1 services did not accept the message."
     assert fake.requests == []
 
 

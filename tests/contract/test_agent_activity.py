@@ -53,8 +53,8 @@ async def test_calls_of_an_agent_are_counted_by_outcome_and_day(services: AppSer
     assert found[-1].last_at == clock()
     recent = await statistics.outcomes_of_agent("default", "one", clock())
     assert [(each.tool, each.n) for each in recent] == [("delete_file", 1), ("free", 1)]
-    assert await statistics.first_call_of_agent("default", "one") == START // DAY * DAY
-    assert await statistics.first_call_of_agent("default", "nobody") is None
+    assert await statistics.call_times_of_agent("default", "one") == (START // DAY * DAY, clock())
+    assert await statistics.call_times_of_agent("default", "nobody") == (None, None)
     assert await statistics.outcomes_of_agent("elsewhere", "one", 0) == []
     assert await statistics.pending_by_agent("default") == {"one": 1, "two": 1}
 
@@ -101,10 +101,10 @@ async def test_an_agent_with_many_calls_is_counted_up_to_a_limit(
         "where call_id = 'call1'"
     )
     [found] = await services.store.statistics.agent_calls("default", 0)
-    assert (found.n, found.last_id, found.last_at) == (MAX_AGENT_CALLS, "made-1500", START + 1_500)
+    assert (found.n, found.last_id, found.last_at) == (MAX_AGENT_CALLS + 1, "made-1500", START + 1_500)
 
 
-@pytest.mark.parametrize("name", ["agent_calls", "outcomes_of_agent", "first_call_of_agent"])
+@pytest.mark.parametrize("name", ["agent_calls", "outcomes_of_agent", "call_times_of_agent"])
 def test_calls_of_an_agent_are_found_by_its_index(name: str) -> None:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         migrate_sqlite(connection, 0)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from rich.console import Console
 
 from interlock.app.bootstrap import AppServices, build_services
-from interlock.cli.approval_records import parse_view
+from interlock.cli.approval_records import ApprovalRow, parse_view
 from interlock.cli.cards import render_card
 from interlock.cli.context import CommandOptions, open_database
 from interlock.cli.review import DatabaseReview, Resolution, Review, ReviewChanges
@@ -93,6 +95,40 @@ async def test_lists_and_cards_are_the_same(review: Review, services: AppService
     assert [entry["kind"] for entry in view.timeline] == ["proposed"]
     with pytest.raises(NotFound):
         await review.show("01a1de20-049e-7a93-9108-5bfe3bb63157")
+
+
+# R68
+async def test_a_database_and_its_server_give_the_same(
+    database: Database, keys: dict[str, str], services: AppServices
+) -> None:
+    approval_id = await propose_pending(services, 1, SEND, args=PLAIN, agent="mailer")
+    await propose_pending(services, 2, SEND, args={"to": "b\u202eob", "token": "x"})
+    with run_server_in_thread(database.url) as url:
+        async with (
+            open_database(CommandOptions(database=database.url)) as context,
+            open_server_review(login(url, keys["reviewer"]), "") as over_server,
+        ):
+            over_database = DatabaseReview(context)
+            await assert_same(over_database, over_server, approval_id)
+            await over_server.decide(await over_database.show(approval_id), {"kind": "reject", "reason": "no"}, "bob")
+            await assert_same(over_database, over_server, approval_id)
+
+
+async def assert_same(first: Review, second: Review, approval_id: str) -> None:
+    for query in (ApprovalQuery(), ApprovalQuery(("pending",)), ApprovalQuery(limit=1)):
+        one, other = await first.list(query), await second.list(query)
+        assert [for_everybody(row) for row in one.items] == [for_everybody(row) for row in other.items]
+        assert (one.next, one.is_index_behind) == (other.next, other.is_index_behind)
+    shown, there = await first.show(approval_id), await second.show(approval_id)
+    assert replace(shown, row=for_everybody(shown.row)) == replace(there, row=for_everybody(there.row))
+    for part in (approval_id, approval_id[-8:], approval_id[-8:].upper(), "zzzzzzzz"):
+        assert list(await first.find_ids(part, 2)) == list(await second.find_ids(part, 2)), part
+
+
+def for_everybody(row: ApprovalRow) -> ApprovalRow:
+    """As --json prints it, without what depends on who asks, and when."""
+    shown = {name: value for name, value in row.json.items() if name not in USER_ONLY_FIELDS}
+    return replace(row, json=json.loads(json.dumps(shown)))
 
 
 async def test_an_approval_is_found_by_a_part_of_its_id(review: Review, services: AppServices) -> None:

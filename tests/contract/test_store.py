@@ -96,6 +96,8 @@ async def test_an_approval_is_found_by_the_beginning_or_the_end_of_its_id(servic
     first, second = await propose_pending(services, 1), await propose_pending(services, 2)
     assert await services.store.find_ids("default", first[-10:], 5) == [first]
     assert set(await services.store.find_ids("default", first[:8], 5)) == {first, second}  # made in the same minute
+    assert await services.store.find_ids("default", first[-10:].upper(), 5) == [first]
+    assert await services.store.find_ids("default", first.upper(), 5) == [first]
     assert await services.store.find_ids("default", "%", 5) == []
     assert await services.store.find_ids("other", first, 5) == []
 

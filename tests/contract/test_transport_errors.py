@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import datetime
 import ipaddress
+import json
 import socket
 import ssl
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +22,15 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from interlock import Interlock, Misconfigured, StoreUnavailable, propose
+from interlock.cli import server_review
+from interlock.cli.review import ReviewChanges
+from interlock.cli.server_review import ServerChanges, ServerReview
+from interlock.cli.user_folder import Login
 from interlock.core import errors
 from interlock.core.errors import Conflict, Error, InvalidDecision, InvalidRequest
 from interlock.sdk import codec
 from interlock.sdk.client import Client, SyncClient
-from interlock.sdk.transport import parse_server_address
+from interlock.sdk.transport import Transport, parse_server_address
 from tests.fault_proxy import foreign_server
 
 CALL = propose("send", {"to": "a"}, "run", "1")
@@ -231,3 +237,90 @@ async def test_a_client_that_was_never_used_closes() -> None:
     async with Client("https://interlock.example", KEY) as client:
         await asyncio.sleep(0)
     assert repr(client) == "Client('https://interlock.example')"
+
+
+# Event streams
+
+
+def stream_response(*frames: str) -> bytes:
+    head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+    return (head + "".join(frames)).encode()
+
+
+@asynccontextmanager
+async def watch_stream(answer: bytes) -> AsyncIterator[ReviewChanges]:
+    login = Login(url="", key=KEY, key_id="", user="bob", role="reviewer", workspace="default", expires_at=0)
+    with foreign_server(answer) as url:
+        transport = Transport(parse_server_address(url, KEY))
+        review = ServerReview(replace(login, url=url), transport, {"name": "bob", "workspace": "default"})
+        try:
+            async with asyncio.timeout(60), review.watch() as changes:
+                yield changes
+        finally:
+            await transport.close()
+
+
+@pytest.mark.parametrize("error", ["a\u2028b", "\u2028data: 1\u2028", "\x85id: 999999\x85", "\x0b\x1c\u2029"])
+async def test_what_an_agent_reports_neither_breaks_nor_forges_an_event(error: str) -> None:
+    event = {"seq": 7, "kind": "failed", "approval_id": "a", "error": error}
+    frame = f"id: 7\r\nevent: failed\r\ndata: {json.dumps(event, ensure_ascii=False)}\r\n\r\n"
+    async with watch_stream(stream_response("retry: 1000\nid: 6\n\n", frame)) as changes:
+        await changes.wait(30)
+        assert (await changes.new_events())[0] == event
+        assert changes.last_id == "7"  # type: ignore[attr-defined]  # of a server alone
+
+
+async def test_an_event_that_was_cut_off_is_sent_again() -> None:
+    async with watch_stream(stream_response("id: 6\n\n", "id: 7\nevent: proposed\nda")) as changes:
+        await changes.wait(30)
+        assert changes.last_id == "6"  # type: ignore[attr-defined]  # of a server alone
+
+
+async def test_an_event_that_is_not_understood_is_said() -> None:
+    async with watch_stream(stream_response("id: 6\n\n", "id: 7\ndata: {\n\n")) as changes:
+        while "was not understood" not in changes.trouble:
+            await changes.wait(30)
+        assert await changes.new_events() == []
+
+
+async def test_events_that_were_skipped_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_review, "MAX_EVENTS", 2)
+    events = [f'id: {n}\nevent: proposed\ndata: {{"approval_id": "a{n}"}}\n\n' for n in (91, 92, 93)]
+    reset = 'id: 90\nevent: reset\ndata: {"seq": 90, "reason": "behind"}\n\n'
+    async with watch_stream(stream_response("id: 6\n\n", reset, *events)) as changes:
+        await changes.wait(30)
+        assert changes.take_skipped() == 84 + 1
+        assert [each["approval_id"] for each in await changes.new_events()] == ["a92", "a93"]
+        assert changes.take_skipped() == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "words"),
+    [
+        (stream_response(), StoreUnavailable, "at once"),
+        (serve_response("200 OK", "\n\nWelcome\n\n", "content-type: text/html"), Misconfigured, "text/html"),
+        (
+            serve_response("200 OK", "x" * 50, "content-type: text/event-stream", "content-encoding: gzip"),
+            StoreUnavailable,
+            "DecodingError",
+        ),
+    ],
+    ids=["closed at once", "a page", "broken compression"],
+)
+async def test_a_stream_that_does_not_begin_ends_with_an_error(answer: bytes, kind: type[Error], words: str) -> None:
+    with pytest.raises(kind, match=words):
+        async with watch_stream(answer):
+            pass
+
+
+async def test_a_watch_goes_on_while_a_proxy_gives_its_own_answers() -> None:
+    answers = [stream_response("id: 6\n\n"), serve_response("404 Not Found", "not here", "content-type: text/plain")]
+    async with watch_stream(answers[0]) as changes:
+        assert isinstance(changes, ServerChanges)
+        with foreign_server(answers[1]) as elsewhere:
+            changes.transport.address = replace(changes.transport.address, url=elsewhere)
+            await changes.transport.close()
+            while "HTTP 404" not in changes.trouble:
+                await changes.wait(30)
+            assert changes.following is not None
+            assert not changes.following.done()

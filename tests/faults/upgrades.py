@@ -35,7 +35,12 @@ create index approvals_colour{n} on approvals (colour{n}) where colour{n} is not
 create table colours{n} (name text primary key);
 insert into colours{n} values ('grey');
 """
-NOTICED = "preview"  # the column that old programs miss, in the error that they are told
+NOTICED = (  # the column that old programs miss, in the errors that SQLite and PostgreSQL tell them
+    "no such column: p.preview",
+    "payloads has no column named preview",
+    "column p.preview does not exist",
+    'column "preview" of relation "payloads" does not exist',
+)
 DROP_COLUMN = "-- since: 3\nalter table payloads rename column preview to previews{n};\n"
 
 

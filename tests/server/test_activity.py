@@ -56,11 +56,15 @@ async def test_an_agents_calls_are_counted_by_outcome_day_and_tool(
     listed = (await bob.get("/api/activity")).json()
     AgentActivityList.model_validate(listed)
     clerk, other = listed["items"]
+    assert listed["complete"] is True
     assert (clerk["name"], clerk["calls"], clerk["pending"], clerk["denied"]) == ("clerk", 3, 1, 1)
     assert (other["name"], other["last_approval_id"]) == ("other", newest["approval_id"])
     clock.advance(40 * DAY)
     [clerk, _] = (await bob.get("/api/activity")).json()["items"]
     assert (clerk["calls"], clerk["denied"]) == (0, 0)
+    later = (await bob.get("/api/agents/clerk/activity")).json()
+    assert (later["calls"], later["last_seen_at"]) == (0, clerk["last_seen_at"])
+    assert later["last_seen_at"] is not None
 
 
 # R58

@@ -46,7 +46,8 @@ def test_the_file_is_only_for_its_owner_and_keeps_every_login(own_folder: Path) 
     logins = read_logins()
     assert logins.find() == login(WORK)
     assert logins.find(f"{HOME}/") == login()
-    assert logins.without(WORK).find() is None
+    assert logins.without(WORK).find() == login()
+    assert logins.without(WORK).without(HOME).find() is None
     assert logins.without(HOME).find() == login(WORK)
     assert "secret" not in repr(logins)
     assert [each.name for each in own_folder.iterdir()] == ["logins.json"]
@@ -86,6 +87,29 @@ def test_a_damaged_file_says_what_to_do(own_folder: Path, text: str) -> None:
         read_logins()
 
 
+def test_a_damaged_entry_does_not_cost_the_others(own_folder: Path) -> None:
+    write_logins(Logins().add(login()).add(login(WORK)))
+    body = json.loads(login_path().read_text())
+    body["servers"][0]["from_a_later_version"] = True
+    body["servers"][1]["key"] = 5
+    login_path().write_text(json.dumps(body))
+    assert read_logins() == Logins(HOME, {HOME: login()})
+
+
+def test_the_newest_login_that_is_left_becomes_the_current_one() -> None:
+    logins = Logins().add(login()).add(login(WORK)).add(login("https://third.example"))
+    assert logins.add(login()).without(HOME).find() == login("https://third.example")
+    assert logins.without(WORK).find() == login("https://third.example")
+
+
+@pytest.mark.parametrize("url", ["https://Home.Example", f"{HOME}/", f"{HOME}:443", f"{HOME}:443/"])
+def test_a_login_is_found_by_any_spelling_of_its_address(url: str) -> None:
+    logins = Logins().add(login())
+    assert logins.find(url) == login()
+    write_logins(logins)
+    assert choose_login(ReviewOptions(url=url)) == login()
+
+
 def test_without_a_login_a_command_works_on_a_database() -> None:
     assert choose_login(ReviewOptions()) is None
 
@@ -121,6 +145,7 @@ def test_a_server_without_a_login_takes_the_key_of_the_environment(monkeypatch: 
         ("https://home.example:99999", "is not the address of a server"),
         ("https://bob:hunter2@home.example", "Leave the name and the password out"),
         ("https://home.example/?next=x", "is not the address of a server"),
+        ("https://b\u00fccher\u2603\u00df\ufffd.example", "is not the address of a server"),
     ],
 )
 def test_an_address_is_checked_before_a_password_is_asked_for(url: str, told: str) -> None:
@@ -135,6 +160,7 @@ def test_an_address_has_one_spelling() -> None:
     assert check_address("https://home.example:443/inner/", insecure=False).url == f"{HOME}/inner"
     assert check_address("http://[::1]:8321", insecure=False).url == "http://[::1]:8321"
     assert check_address("http://127.0.0.1:8321", insecure=False).url == "http://127.0.0.1:8321"
+    assert check_address("https://B\u00fccher.example", insecure=False).url == "https://xn--bcher-kva.example"
     assert check_address("http://home.example", insecure=True).url == "http://home.example"
 
 

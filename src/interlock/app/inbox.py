@@ -116,7 +116,7 @@ class Inbox:
         spec = await self._spec(stored.approval)
         timeline = await self._store.timeline(workspace, approval_id)
         status = status_at(stored.approval, self._clock())
-        shown = self._at_home(stored.approval, spec)  # the same definition, with the order of its author
+        shown = self._prefer_registered_spec(stored.approval, spec)  # the same definition, with the order of its author
         return ApprovalDetails(stored, status, await self._card(stored, spec), timeline, shown)
 
     async def decide(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> Approval:
@@ -386,13 +386,13 @@ class Inbox:
             args=args,
             shown=shown.data if shown.data != args else None,
             args_sha256=shown.sha256,
-            sentence=call_sentence(self._at_home(approval, spec), shown),
+            sentence=call_sentence(self._prefer_registered_spec(approval, spec), shown),
             alarms=tuple(finding.id for finding in findings if finding.level == "alarm"),
             terms=verdict if isinstance(verdict, Ask) else approval.terms,
             changes=args_diff(redact(stored.payload.args or b"{}", spec, key), shown),
         )
 
-    def _at_home(self, approval: Approval, stored: ToolSpec) -> ToolSpec:
+    def _prefer_registered_spec(self, approval: Approval, stored: ToolSpec) -> ToolSpec:
         """The registered tool if its definition is the stored one, because a stored definition has no functions."""
         own = self.find_registered_spec(approval.subject.workspace, approval.subject.tool)
         return own if own is not None and own.sha256 == stored.sha256 else stored

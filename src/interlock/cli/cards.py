@@ -18,7 +18,7 @@ from rich.text import Text
 
 from interlock.cli.approval_records import ApprovalRow, DecisionResult, JsonObject, ShownApproval
 from interlock.cli.output import grid, local_time, print_json_line, printable, short_id, shorten
-from interlock.cli.review import Review, ReviewChanges
+from interlock.cli.review import Review
 from interlock.core.canonical import canonical
 from interlock.core.card import CardField, Finding, escape_invisible, head_and_tail
 from interlock.core.errors import Error, InvalidRequest, NotFound
@@ -264,8 +264,14 @@ async def print_events(review: Review, *, as_json: bool) -> None:
             trouble = changes.trouble
             try:
                 waiting.extend(await changes.new_events())
+                if skipped := changes.take_skipped():
+                    _print_skipped(skipped, review.now(), as_json=as_json)
+                rows: dict[str, ApprovalRow | None] = {"": None}  # each is read once, however many events it has
                 while waiting:
-                    await _print_event(changes, waiting[0], as_json=as_json)
+                    approval_id = waiting[0]["approval_id"] or ""
+                    if approval_id not in rows:
+                        rows[approval_id] = await changes.row(approval_id)
+                    _print_event(waiting[0], rows[approval_id], as_json=as_json)
                     waiting.popleft()
             except Error as error:
                 trouble = error.message
@@ -283,8 +289,14 @@ def _print_waiting(row: ApprovalRow, now: int, *, as_json: bool) -> None:
         _line(f"{rfc3339(now)}  {escape_invisible(short_id(row.id)):8}  waiting{_about(row)}")
 
 
-async def _print_event(changes: ReviewChanges, entry: JsonObject, *, as_json: bool) -> None:
-    row = await changes.row(entry["approval_id"]) if entry["approval_id"] else None
+def _print_skipped(count: int, now: int, *, as_json: bool) -> None:
+    if as_json:
+        print_json_line({"seq": None, "at": rfc3339(now), "kind": "skipped", "approval_id": "", "count": count})
+    else:
+        _line(f"{rfc3339(now)}  {'':8}  {pluralize(count, 'event was', 'events were')} skipped")
+
+
+def _print_event(entry: JsonObject, row: ApprovalRow | None, *, as_json: bool) -> None:
     if as_json:
         print_json_line({**entry, "approval": row.json if row else None})
     else:

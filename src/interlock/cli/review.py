@@ -32,7 +32,6 @@ from interlock.cli.context import (
     Config,
     Database,
     Json,
-    Workspace,
     open_database,
 )
 from interlock.cli.user_folder import Login, read_logins
@@ -46,6 +45,7 @@ from interlock.core.ledger.event import Stored
 from interlock.core.policy.policy import People
 from interlock.core.ports import ApprovalQuery, Watch
 from interlock.presenters.approval import approval_item_json, approval_json, decision_result_json, entry_json
+from interlock.sdk.transport import spell_address
 
 SLOW_DATABASE_SECONDS = 2.0  # of waiting for the database before a message is shown
 ServerUrl = Annotated[
@@ -55,6 +55,15 @@ ServerUrl = Annotated[
         rich_help_panel=COMMON_PANEL,
         show_default="the server that you logged in to, if any",
         help="Use this server instead of a database: interlock login URL.",
+    ),
+]
+ReviewWorkspace = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        rich_help_panel=COMMON_PANEL,
+        show_default="default; on a server, that of the login",
+        help="Workspace to use.",
     ),
 ]
 ActingUser = Annotated[
@@ -86,6 +95,9 @@ class ReviewChanges(Protocol):
 
     async def new_events(self) -> Sequence[JsonObject]:
         """Ledger entries since the last call."""
+
+    def take_skipped(self) -> int:
+        """How many entries before these were skipped since the last call."""
 
     async def row(self, approval_id: str) -> ApprovalRow | None: ...
 
@@ -224,6 +236,9 @@ class DatabaseChanges:
         self._last_seq = found[-1]["seq"] if found else self._last_seq
         return found
 
+    def take_skipped(self) -> int:
+        return 0
+
     async def row(self, approval_id: str) -> ApprovalRow | None:
         try:
             stored: Stored = await self._context.services.store.get(self._context.workspace, approval_id)
@@ -257,7 +272,7 @@ class ReviewOptions:
 
     database: Database = ""
     config: Config = None
-    workspace: Workspace = DEFAULT_WORKSPACE
+    workspace: ReviewWorkspace = ""
     json: Json = False
     url: ServerUrl = ""
 
@@ -266,7 +281,7 @@ class ReviewOptions:
         return bool(self.database or self.config) or names_storage()
 
     def for_database(self) -> CommandOptions:
-        return CommandOptions(self.database, self.config, self.workspace, self.json)
+        return CommandOptions(self.database, self.config, self.workspace or DEFAULT_WORKSPACE, self.json)
 
 
 @dataclass(frozen=True)
@@ -305,7 +320,7 @@ def choose_login(options: ReviewOptions) -> Login | None:
     if options.url:
         if options.database or options.config:
             raise InvalidRequest("Give a server with --url, or a database with --database or --config, not both.")
-        return _named_login(options.url.rstrip("/"))
+        return _named_login(spell_address(options.url))
     return None if options.names_database else read_logins().find()
 
 

@@ -18,26 +18,25 @@ from interlock.cli.approval_records import (
     JsonObject,
     ShownApproval,
     parse_decision_result,
-    parse_row,
     parse_rows,
     parse_view,
 )
 from interlock.cli.output import local_time
 from interlock.cli.review import Resolution, ReviewChanges
 from interlock.cli.user_folder import Login
-from interlock.core.call import DEFAULT_WORKSPACE
-from interlock.core.errors import Forbidden, InvalidRequest, NotFound, StoreUnavailable, Unauthenticated
+from interlock.core.errors import Forbidden, InvalidRequest, Misconfigured, NotFound, StoreUnavailable, Unauthenticated
 from interlock.core.identity import AGENT
 from interlock.core.policy.policy import People
 from interlock.core.ports import ApprovalQuery
 from interlock.runtime.durations import rfc3339
-from interlock.sdk.codec import ResponseBody
+from interlock.sdk.codec import ResponseBody, not_understood_error, parse_answer
 from interlock.sdk.transport import Transport, parse_server_address
 
 T = TypeVar("T")
 RETRY_TIMEOUT = 10.0  # seconds: a person waits at the terminal
 NOT_CERTAIN = "It is unknown whether this was recorded. See: interlock approvals show ID"
 MAX_EVENTS = 10_000  # events that are kept until they are shown
+RESET = "reset"  # the kind of an event that says that the stream goes on at its own id
 RECONNECT_SECONDS = 1.0
 SETTLE_SECONDS = 0.1  # after an event, so that many of them cause one reload
 RELOAD_SECONDS = 15.0  # without an event: the clock alone changes approvals too
@@ -45,13 +44,21 @@ RELOAD_SECONDS = 15.0  # without an event: the clock alone changes approvals too
 
 @asynccontextmanager
 async def open_server_review(login: Login, workspace: str) -> AsyncIterator[ServerReview]:
-    """Connect, and check at once that the key is still valid, whose it is and for which workspace."""
-    transport = Transport(parse_server_address(login.url, login.key, insecure=login.insecure), RETRY_TIMEOUT)
+    """Connect, and check at once that the key is still valid, whose it is and for which workspace, if one is named."""
+    again = f"interlock login {login.url}"
+    address = parse_server_address(
+        login.url,
+        login.key,
+        insecure=login.insecure,
+        to_allow_http=f"log in with {again} --insecure",
+        to_get_key=f"Log in: {again}",
+    )
+    transport = Transport(address, RETRY_TIMEOUT)
     try:
-        me = await explain_login(login, transport.get("/api/me"))
+        me = parse_answer(_parse_me, await explain_login(login, transport.get("/api/me")))
         if me["role"] == AGENT:
             raise Forbidden(f"This is the key of an agent, which decides nothing. Log in: interlock login {login.url}")
-        if workspace not in (DEFAULT_WORKSPACE, me["workspace"]):
+        if workspace not in ("", me["workspace"]):
             raise InvalidRequest(
                 f"You are logged in to the workspace {me['workspace']!r} of {login.url}. For another one: "
                 f"interlock login {login.url} --workspace {workspace}"
@@ -83,8 +90,8 @@ def invalid_login_error(login: Login) -> Unauthenticated:
 
 class ServerReview:
     def __init__(self, login: Login, transport: Transport, me: ResponseBody) -> None:
-        self.user: str = me["name"]
-        self.workspace: str = me["workspace"]
+        self.user = str(me["name"])
+        self.workspace = str(me["workspace"])
         self.place = f"{self.workspace} on {login.url}"
         self._login = login
         self._transport = transport
@@ -113,24 +120,25 @@ class ServerReview:
             "cursor": query.cursor,
             "limit": str(query.limit),
         }
-        return parse_rows(await self._get("/api/approvals", {name: value for name, value in given.items() if value}))
+        found = await self._get("/api/approvals", {name: value for name, value in given.items() if value})
+        return parse_answer(parse_rows, found)
 
     async def show(self, approval_id: str) -> ShownApproval:
-        return parse_view(await self._get(_path(approval_id)))
+        return parse_answer(parse_view, await self._get(_path(approval_id)))
 
     async def find_ids(self, part: str, limit: int) -> Sequence[str]:
         found = await self._get("/api/approvals", {"id": part, "limit": str(limit)})
-        return [item["id"] for item in found["items"]]
+        return parse_answer(lambda body: [str(item["id"]) for item in body["items"]], found)
 
     async def decide(self, view: ShownApproval, body: Mapping[str, object], user: str) -> DecisionResult:
         """The server refuses the decision if the arguments are not those of the digest any more."""
         self._check_user(user)
         path = _path(view.row.id, "decision")
-        return parse_decision_result(await self._post(path, {**body, "args_sha256": view.row.args_sha256}))
+        return _parse_decided(await self._post(path, {**body, "args_sha256": view.row.args_sha256}))
 
     async def undo(self, approval_id: str, user: str) -> DecisionResult:
         self._check_user(user)
-        return parse_decision_result(await self._post(_path(approval_id, "undo"), {}))
+        return _parse_decided(await self._post(_path(approval_id, "undo"), {}))
 
     async def delegate(self, approval_id: str, people: People, user: str) -> str:
         self._check_user(user)
@@ -141,7 +149,7 @@ class ServerReview:
     async def resolve(self, approval_id: str, resolution: Resolution, user: str) -> DecisionResult:
         self._check_user(user)
         body = {"ok": resolution.ok, "note": resolution.note, "result": resolution.result}
-        return parse_decision_result(await self._post(_path(approval_id, "resolve-unknown"), body))
+        return _parse_decided(await self._post(_path(approval_id, "resolve-unknown"), body))
 
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[ReviewChanges]:
@@ -179,10 +187,11 @@ class ServerChanges:
         self.trouble = ""
         self.following: asyncio.Task[None] | None = None
         self._review = review
-        self._transport = transport
+        self.transport = transport
         self._login = login
         self._events: deque[JsonObject] = deque(maxlen=MAX_EVENTS)
-        self._last_id = ""
+        self._skipped = 0
+        self.last_id = ""
         self._changed = asyncio.Event()
         self._connected = asyncio.Event()
         self._reload_at = 0.0
@@ -214,21 +223,28 @@ class ServerChanges:
         self._events.clear()
         return found
 
+    def take_skipped(self) -> int:
+        skipped, self._skipped = self._skipped, 0
+        return skipped
+
     async def row(self, approval_id: str) -> ApprovalRow | None:
         try:
-            return parse_row((await self._review.show(approval_id)).json)
+            return (await self._review.show(approval_id)).row
         except NotFound:
             return None
 
     async def follow(self) -> None:
-        """Follow the stream, and connect again where it broke off; an invalid key ends it."""
+        """Follow the stream, and connect again where it broke off; an invalid key ends it.
+
+        While a server restarts, its proxy may give any answer; before the first event each of them ends it.
+        """
         try:
             while True:
                 try:
                     await self._follow_once()
                     self.trouble = f"{self._login.url} ended the stream of events. Connecting again."
-                except StoreUnavailable as error:
-                    self.trouble = f"{self._login.url} cannot be reached ({error.message}). Trying again."
+                except (StoreUnavailable, Misconfigured) as error:
+                    self.trouble = f"{self._login.url} sends no events ({error.message}). Trying again."
                     if not self._connected.is_set():
                         raise
                 self._changed.set()
@@ -238,26 +254,38 @@ class ServerChanges:
             self._changed.set()
 
     async def _follow_once(self) -> None:
-        headers = {"last-event-id": self._last_id} if self._last_id else {}
+        headers = {"last-event-id": self.last_id} if self.last_id else {}
         try:
-            async with self._transport.stream_lines("/api/events", headers) as lines:
+            async with self.transport.stream_lines("/api/events", headers) as lines:
                 await self._read(lines)
+            if not self._connected.is_set():
+                raise StoreUnavailable(
+                    f"{self._login.url} ended its stream of events at once. If a proxy is in front of it, it has to "
+                    "pass event streams on."
+                )
         except Unauthenticated:
             raise invalid_login_error(self._login) from None
 
     async def _read(self, lines: AsyncIterator[str]) -> None:
-        data = ""
+        """Read events. An id counts with its whole event: one that was cut off has to be sent again."""
+        data = event_id = kind = ""
         async for line in lines:
             name, _, value = line.partition(": ")
             match name:
                 case "id":
-                    self._last_id = value
+                    event_id = value
                 case "data":
                     data = value
                 case "":
+                    before = self.last_id
+                    self.last_id = event_id if event_id.isascii() and event_id.isdigit() else before
                     self._take(data)
-                    data = ""
-                case _:  # the kind, which the data has too, and what is for browsers
+                    if kind == RESET:
+                        self._skipped += max(0, int(self.last_id or 0) - int(before or self.last_id or 0))
+                    data = event_id = kind = ""
+                case "event":
+                    kind = value
+                case _:  # what is for browsers
                     pass
 
     def _take(self, data: str) -> None:
@@ -266,10 +294,22 @@ class ServerChanges:
         self.trouble = ""
         if not data:
             return
-        event = json.loads(data)
-        if isinstance(event, dict) and "approval_id" in event:
-            self._events.append(event)
         self._changed.set()
+        try:
+            event = json.loads(data)
+        except (ValueError, RecursionError):
+            raise not_understood_error("an event is no JSON") from None
+        if isinstance(event, dict) and "approval_id" in event:
+            self._skipped += len(self._events) == MAX_EVENTS  # the oldest one leaves
+            self._events.append(event)
+
+
+def _parse_me(body: ResponseBody) -> ResponseBody:
+    return {name: str(body[name]) for name in ("name", "role", "workspace")}
+
+
+def _parse_decided(body: ResponseBody) -> DecisionResult:
+    return parse_answer(parse_decision_result, body, NOT_CERTAIN)
 
 
 def _path(approval_id: str, verb: str = "") -> str:

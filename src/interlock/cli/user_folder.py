@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from interlock.app.bootstrap import is_relative_database_url
 from interlock.config.load import DEFAULT_FILE, child_environment, load_settings
 from interlock.config.models import Settings
 from interlock.core.errors import Misconfigured
+from interlock.core.identity import ROLES
+from interlock.sdk.transport import spell_address
 
 LOGINS_FILE = "logins.json"
+_KEY = re.compile(r"(ilk_[a-z0-9]{8})_[A-Za-z0-9_-]{1,200}")
 
 
 # Logins
@@ -40,20 +45,29 @@ class Login:
 
 @dataclass(frozen=True, slots=True)
 class Logins:
-    """All logins by address; `current` is the one that commands use unless another server is named."""
+    """All logins by address, the newest last; `current` is the one that commands use unless another server is named."""
 
     current: str = ""
     servers: Mapping[str, Login] = field(default_factory=dict)
 
     def find(self, url: str = "") -> Login | None:
-        return self.servers.get(url.rstrip("/") if url else self.current)
+        return self.servers.get(spell_address(url) if url else self.current)
 
     def add(self, login: Login) -> Logins:
-        return Logins(login.url, {**self.servers, login.url: login})
+        return Logins(login.url, {**self.without(login.url).servers, login.url: login})
 
     def without(self, url: str) -> Logins:
+        """If it was the current one, the newest that is left becomes it: else commands would use the working folder."""
         left = {name: login for name, login in self.servers.items() if name != url}
-        return replace(self, current=self.current if self.current in left else "", servers=left)
+        return Logins(self.current if self.current in left else next(reversed(left), ""), left)
+
+
+def check_login(login: Login) -> Login:
+    """Raises ValueError if it is none that a server could have made: then it could not be read again."""
+    key = _KEY.fullmatch(login.key)
+    if key is None or key[1] != login.key_id or login.role not in ROLES or not login.url or login.expires_at < 0:
+        raise ValueError("the key")
+    return login
 
 
 def login_path() -> Path:
@@ -75,7 +89,7 @@ def read_logins() -> Logins:
         body = file.read()
     try:
         return _parse_logins(json.loads(body))
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise Misconfigured(f"{path} is damaged. {_REMOVE}") from None
 
 
@@ -104,11 +118,25 @@ def write_logins(logins: Logins) -> Path:
 _REMOVE = "Remove it, and log in again: interlock login URL"
 
 
-def _parse_logins(body: Mapping[str, object]) -> Logins:
-    found = [Login(**each) for each in body["servers"]]  # type: ignore[attr-defined]  # of another shape: damaged
-    if not all(isinstance(value, str) for login in found for value in (login.url, login.key, login.key_id, login.user)):
+def _parse_logins(body: Mapping[str, Any]) -> Logins:
+    """One entry that is damaged does not cost the others."""
+    found = [login for login in map(_parse_login, body["servers"]) if login is not None]
+    if body["servers"] and not found:
         raise ValueError
-    return Logins(str(body["current"]), {login.url: login for login in found})
+    logins = Logins(str(body["current"]), {login.url: login for login in found})
+    return logins.without("") if logins.find() is None else logins
+
+
+def _parse_login(entry: Mapping[str, Any]) -> Login | None:
+    """The login; None if it is damaged. Fields that this version does not know are ignored."""
+    try:
+        known = {each.name: entry[each.name] for each in fields(Login) if each.name in entry}
+        texts = [value for name, value in known.items() if name not in ("expires_at", "insecure")]
+        if not all(isinstance(value, str) for value in texts) or not isinstance(known["expires_at"], int):
+            return None
+        return check_login(Login(**known))
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def _check_private(path: Path, seen: os.stat_result) -> None:

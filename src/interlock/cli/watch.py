@@ -50,6 +50,7 @@ HELP = """
 DECIDED_SHOWN_FOR = 6_000  # milliseconds that a decided call stays in the list, greyed out
 MAX_ROWS = 200
 MAX_DECIDED = 20  # decided calls that are read again at once: the others of a bulk decision just leave the list
+RELOAD_INTERVAL = 1.0  # seconds at least between two reloads, however many events there are
 PAGE_OVERLAP = 2  # lines of the last page that stay on screen, so that none is skipped
 
 
@@ -216,13 +217,16 @@ class LiveView(App[None]):
     async def _follow(self) -> None:
         """Reload after each change; once a second the times are drawn again."""
         async with self.review.watch() as changes:
-            has_changed = True
+            has_changed, reloaded = True, 0.0
             while True:
                 self._trouble = changes.trouble
                 if has_changed:
                     await self._reload()
                 self._draw()
+                reloaded = monotonic() if has_changed else reloaded
                 has_changed = await changes.wait(1.0) or bool(self._error)
+                if has_changed:
+                    await asyncio.sleep(max(0.0, reloaded + RELOAD_INTERVAL - monotonic()))
 
     async def _reload(self) -> None:
         """If the database is locked or gone, the last view stays, with an error message."""

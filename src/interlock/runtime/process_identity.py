@@ -1,7 +1,7 @@
 """Processes: a name for this one, whether another is certainly dead, the server of a database, and signal handlers.
 
-The address of the server that runs on a database file is noted in a file beside it. Whoever can write this note can
-write the database too, so that it is trusted as much. A database elsewhere has none.
+The address of the server that runs on a database file is noted in a file beside it, which counts only if it belongs to
+the owner of the database or to this user: in a folder like /tmp others could write one. A database elsewhere has none.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import secrets
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
@@ -125,26 +125,22 @@ def _set_handler(handler: signal._HANDLER) -> None:
 
 
 @contextmanager
-def noted_server(database: Path, url: str) -> Iterator[None]:
+def publish_address(database: Path, url: str) -> Iterator[None]:
     """Note the address while the server runs. A folder that cannot be written is no error."""
     note, runner = _note_path(database), make_runner_id()
     with suppress(OSError):
-        fresh = note.with_name(f"{note.name}.{os.getpid()}")
-        fresh.unlink(missing_ok=True)
-        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-            json.dump({"url": url, "runner": runner}, file)
-        fresh.replace(note)
+        _write_note(note, {"url": url, "runner": runner})
     try:
         yield
     finally:
         with suppress(OSError):
-            if _read_note(note).get("runner") == runner:  # a later server has noted itself
+            if _read_note(database).get("runner") == runner:  # a later server has noted itself
                 note.unlink()
 
 
-def running_server(database: Path) -> str:
+def read_running_address(database: Path) -> str:
     """The address of the server, or "" if none runs on this database, as far as this machine can tell."""
-    found = _read_note(_note_path(database))
+    found = _read_note(database)
     url, runner = found.get("url"), found.get("runner")
     if not isinstance(url, str) or not isinstance(runner, str) or not is_running_here(runner):
         return ""
@@ -155,14 +151,40 @@ def running_server(database: Path) -> str:
     return url if url.isprintable() and parts.scheme in ("http", "https") and parts.netloc else ""
 
 
+def is_any_address(host: str) -> bool:
+    """Whether a server that listens there is reached at all addresses of its machine; it does not know which."""
+    return host in ("0.0.0.0", "::")  # noqa: S104  compared, not listened on
+
+
+def local_url(host: str, port: int) -> str:
+    """The address of a server that listens there, for a program on the same machine."""
+    local = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  as above
+    return f"http://{f'[{local}]' if ':' in local else local}:{port}"
+
+
 def _note_path(database: Path) -> Path:
     return database.with_name(database.name + NOTE_SUFFIX)
 
 
-def _read_note(note: Path) -> dict[str, object]:
+def _write_note(note: Path, body: Mapping[str, str]) -> None:
+    fresh = note.with_name(f"{note.name}.{os.getpid()}")
+    fresh.unlink(missing_ok=True)
     try:
-        with note.open("rb") as file:
-            found = json.loads(file.read(MAX_NOTE_BYTES))
-    except (OSError, ValueError):
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            json.dump(body, file)
+        fresh.replace(note)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def _read_note(database: Path) -> dict[str, object]:
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(_note_path(database), flags), "rb") as file:
+            owner = os.fstat(file.fileno()).st_uid
+            if owner != os.getuid() and owner != database.stat().st_uid:
+                return {}
+            found = json.loads(file.read(MAX_NOTE_BYTES) or b"")
+    except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from interlock.app.gate import Execution
 from interlock.core.call import ToolCall, ToolSpec
@@ -27,6 +27,7 @@ from interlock.core.run import Pause
 from interlock.runtime.durations import format_duration, parse_rfc3339
 from interlock.sdk.backend import ApprovalDecision, ApprovalRecord, ApprovalRecords, ApprovalStats
 
+T = TypeVar("T")
 ResponseBody = Mapping[str, Any]
 WRONG_HOST = "wrong_host"
 _RECORD_FIELDS = tuple(
@@ -42,6 +43,19 @@ class RemoteApprovalStatus:
 
     id: str
     status: str
+
+
+def parse_answer(parse: Callable[[ResponseBody], T], body: ResponseBody, note: str = "") -> T:
+    """Parse an answer; raises Misconfigured if it has another form than this program knows. `note` ends the error."""
+    try:
+        return parse(body)
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise not_understood_error(f"{type(error).__name__}: {str(error)[:100]}", note) from error
+
+
+def not_understood_error(what: str, note: str = "") -> Misconfigured:
+    advice = "Upgrade the older one of this program and the server."
+    return Misconfigured(f"The server's answer was not understood ({what}). {advice} {note}".rstrip())
 
 
 def parse_outcome(body: ResponseBody) -> Outcome:

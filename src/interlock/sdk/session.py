@@ -40,7 +40,7 @@ from interlock.presenters.model_message import to_model_message
 from interlock.runtime.durations import duration_text
 from interlock.runtime.functions import stored_result
 from interlock.runtime.offload import LoopThread
-from interlock.runtime.process_identity import running_server
+from interlock.runtime.process_identity import read_running_address
 from interlock.sdk.backend import GAVE_UP, ApprovalRecord, Backend, ProgramIdentity, RecordBackend
 
 T = TypeVar("T")
@@ -268,6 +268,7 @@ class WaitingLines:
         self._lock = threading.Lock()
         self._shown: dict[str, None] = {}  # in order, the oldest first
         self._waiting: list[str] = []
+        self._with_line: set[str] = set()  # of those that wait
         self._has_said_more = False
 
     @asynccontextmanager
@@ -286,6 +287,7 @@ class WaitingLines:
             await asyncio.gather(printing, return_exceptions=True)
             with self._lock:
                 self._waiting.remove(approval_id)
+                self._with_line &= set(self._waiting)
                 self._has_said_more = self._has_said_more and bool(self._waiting)
 
     async def _print(self, backend: RecordBackend, approval_id: str) -> None:
@@ -303,7 +305,8 @@ class WaitingLines:
             if record.id in self._shown:
                 return
             self._remember(record.id)
-            if len(self._waiting) <= MAX_LINES:
+            if len(self._with_line) < MAX_LINES:
+                self._with_line.add(record.id)
                 line = self.line(record, wall_clock())
             elif not self._has_said_more:
                 self._has_said_more = True
@@ -340,7 +343,7 @@ class WaitingLines:
     def _page(self, approval_id: str) -> str:
         """The approval in the web app; empty if no server is known for this database."""
         file = database_file(self._url)
-        server = self._url if self._is_remote else running_server(file) if file else ""
+        server = self._url if self._is_remote else read_running_address(file) if file else ""
         return approval_link(server).replace("{id}", approval_id) if server else ""
 
     @property

@@ -7,11 +7,12 @@ import random
 import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from interlock.core.canonical import MAX_BYTES, canonical
 from interlock.core.errors import ClockBehind, Misconfigured, StoreUnavailable, Unauthenticated
-from interlock.sdk.codec import ResponseBody, parse_error
+from interlock.sdk.codec import ResponseBody, parse_answer, parse_error
 
 if TYPE_CHECKING:
     import httpx2
@@ -27,6 +28,8 @@ STREAM_TIMEOUT = 60.0  # seconds without a heartbeat after which an event stream
 FOREVER = float("inf")
 NOTHING_RAN = "Nothing was run."
 IN_PROGRESS = "in_progress"  # an earlier request with the same idempotency key is still being processed
+EVENT_STREAM = "text/event-stream"
+MAX_LINE_BYTES = 16 * 1024 * 1024  # of an event stream; an event is shorter
 UNAVAILABLE_STATUSES = frozenset({502, 503, 504})  # from the server, or from a proxy that cannot reach it
 
 
@@ -48,22 +51,24 @@ class Transport:
     ) -> ResponseBody:
         return await self._request_with_retry("POST", path, content=canonical(body, max_bytes), **how)
 
-    async def delete(self, path: str) -> ResponseBody:
-        return await self._request_with_retry("DELETE", path)
-
     @asynccontextmanager
     async def stream_lines(self, path: str, headers: Mapping[str, str]) -> AsyncIterator[AsyncIterator[str]]:
-        """The lines of an event stream; raises StoreUnavailable if it does not begin or breaks off. Never retries."""
+        """The lines of an event stream; raises StoreUnavailable if it does not begin or breaks off. Never retries.
+
+        Raises Misconfigured if the answer is no event stream, such as the page of a proxy.
+        """
         http, errors = self._http_client(), import_httpx()
         limits = errors.Timeout(RESPONSE_TIMEOUT, connect=FIRST_RESPONSE_TIMEOUT, read=STREAM_TIMEOUT)
-        wanted = {"accept": "text/event-stream", **headers}
+        wanted = {"accept": EVENT_STREAM, **headers}
         try:
             async with http.stream("GET", path, headers=wanted, timeout=limits) as response:
                 if response.status_code != 200:
                     await response.aread()
                     self._parse_response(response)
-                yield response.aiter_lines()
-        except errors.TransportError as error:
+                if response.headers.get("content-type", "").partition(";")[0].strip().lower() != EVENT_STREAM:
+                    raise self._not_interlock_error(response)
+                yield _split_lines(response.aiter_bytes())
+        except (errors.TransportError, errors.DecodingError) as error:
             trouble = self._to_transport_error(error)
             raise (StoreUnavailable(str(trouble)) if isinstance(trouble, _NoResponse) else trouble) from error
         except _NoResponse as error:
@@ -126,7 +131,11 @@ class Transport:
         ours = body is not None and isinstance(body.get("error"), str) and isinstance(body.get("message"), str)
         if not ours and status not in UNAVAILABLE_STATUSES:
             raise self._not_interlock_error(response)
-        error = parse_error(status, body) if ours and body is not None else StoreUnavailable(f"HTTP {status}.")
+        error = (
+            parse_answer(partial(parse_error, status), body)
+            if ours and body is not None
+            else StoreUnavailable(f"HTTP {status}.")
+        )
         self._has_responded = self._has_responded or ours
         match error:
             case ClockBehind():
@@ -203,6 +212,17 @@ class _NoResponse(Exception):
         self.pause = pause
 
 
+async def _split_lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[str]:
+    """Split at newlines alone: an event may contain U+2028 and other characters at which Python splits text."""
+    rest = b""
+    async for piece in pieces:
+        *lines, rest = (rest + piece).split(b"\n")
+        for line in lines:
+            yield line.removesuffix(b"\r").decode(errors="replace")
+        if len(rest) > MAX_LINE_BYTES:
+            raise _NoResponse(f"A line of its event stream has more than {MAX_LINE_BYTES} bytes")
+
+
 def _backoff_seconds(attempt: int) -> float:
     """Exponential backoff with jitter, since many programs reconnect after a restart of the server."""
     longest = min(MAX_BACKOFF, 0.05 * 2 ** min(attempt, 10))
@@ -216,7 +236,7 @@ def _seconds(text: str) -> float:
 def _object(response: httpx2.Response) -> dict[str, Any] | None:
     try:
         value = response.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 
@@ -241,6 +261,8 @@ def import_httpx() -> Any:
     return httpx2
 
 
+DEFAULT_PORTS = {"http": 80, "https": 443}
+HOW_TO_ALLOW_HTTP = "give insecure=True (--insecure)"
 HOW_TO_GET_A_KEY = "Create one on the server: interlock keys create --name NAME --role agent --agent NAME"
 
 
@@ -251,8 +273,18 @@ class ServerAddress:
     is_local: bool
 
 
-def parse_server_address(url: str, key: str | None, *, insecure: bool = False) -> ServerAddress:
-    """Validate address and key. `insecure` allows http:// to another machine, exposing the key and the arguments."""
+def parse_server_address(
+    url: str,
+    key: str | None,
+    *,
+    insecure: bool = False,
+    to_allow_http: str = HOW_TO_ALLOW_HTTP,
+    to_get_key: str = HOW_TO_GET_A_KEY,
+) -> ServerAddress:
+    """Validate address and key. `insecure` allows http:// to another machine, exposing the key and the arguments.
+
+    `to_allow_http` and `to_get_key` are the advice of the errors.
+    """
     parts = _split(url)
     if parts is None or not parts.hostname or parts.query or parts.fragment:
         raise Misconfigured(
@@ -266,9 +298,31 @@ def parse_server_address(url: str, key: str | None, *, insecure: bool = False) -
     if parts.scheme == "http" and not local and not insecure:
         raise Misconfigured(
             f"{url} is not encrypted: the key and all arguments could be intercepted. Use https://, "
-            "or give insecure=True (--insecure) if the network is your own."
+            f"or {to_allow_http} if the network is your own."
         )
-    return ServerAddress(url.rstrip("/"), _check_key(key, url), local)
+    return ServerAddress(url.rstrip("/"), _check_key(key, url, to_get_key), local)
+
+
+def spell_address(url: str) -> str:
+    """The address as browsers spell an origin, so that one server has one spelling; others are left as they are."""
+    parts = _split(url)
+    if parts is None or not parts.hostname:
+        return url.rstrip("/")
+    host = parts.hostname if parts.hostname.isascii() else _idna(parts.hostname, url)
+    place = f"[{host}]" if ":" in host else host
+    place += "" if parts.port in (None, DEFAULT_PORTS[parts.scheme]) else f":{parts.port}"
+    return f"{parts.scheme}://{place}{parts.path}".rstrip("/")
+
+
+def _idna(host: str, url: str) -> str:
+    """The name as it is sent."""
+    library = import_httpx()
+    try:
+        return str(library.URL(scheme="https", host=host).raw_host.decode())
+    except library.InvalidURL:
+        raise Misconfigured(
+            f"{_without_password(url)!r} is not the address of a server: its name is invalid."
+        ) from None
 
 
 def _split(url: str) -> SplitResult | None:
@@ -281,13 +335,11 @@ def _split(url: str) -> SplitResult | None:
     return parts if is_http else None
 
 
-def _check_key(key: str | None, url: str) -> str:
+def _check_key(key: str | None, url: str, to_get_key: str) -> str:
     if not key:
-        raise Misconfigured(f"A server requires a key: Interlock({url!r}, key=…). {HOW_TO_GET_A_KEY}")
+        raise Misconfigured(f"A server requires a key: Interlock({url!r}, key=…). {to_get_key}")
     if not key.isascii() or not key.isprintable() or " " in key:
-        raise Misconfigured(
-            f"The given key is not valid: it contains spaces or other invalid characters. {HOW_TO_GET_A_KEY}"
-        )
+        raise Misconfigured(f"The given key is not valid: it contains spaces or other invalid characters. {to_get_key}")
     return key
 
 

@@ -27,7 +27,7 @@ from interlock.core.policy.policy import Policy
 from interlock.notify.service import build_notification_service
 from interlock.notify.workspace_channels import policy_load_options
 from interlock.policy.file import StalePolicy, read_configured_policy
-from interlock.runtime.process_identity import noted_server
+from interlock.runtime.process_identity import is_any_address, local_url, publish_address
 from interlock.server.app import build_app
 from interlock.server.http import JSON_TYPE, RequestTimeout, encode_json
 from interlock.server.lifecycle import SHUTDOWN_GRACE, background_jobs, capture_library_logs, listen, on_signal
@@ -78,8 +78,9 @@ async def serve(settings: Settings, say: PrintLine, *, worker: bool, demo: DemoS
             default_model = settings.default_model
             say(f"{default_model} answers in the demo's chat." if default_model else SCRIPTED_MESSAGE)
         url = _own_url(state, listening)
-        if file := database_file(settings.storage.url):
-            stack.enter_context(noted_server(file, url))
+        file = database_file(settings.storage.url)
+        if file and (settings.server.public_url or not is_any_address(listening.getsockname()[0])):
+            stack.enter_context(publish_address(file, url))
         for line in await _welcome_lines(state, url):
             say(line)
         _tune_gc()
@@ -193,8 +194,8 @@ def _raise_file_limit() -> None:
 
 
 def _own_url(state: ServerState, listening: socket.socket) -> str:
-    host, port = listening.getsockname()[:2]
-    return state.settings.server.public_url.rstrip("/") or f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    """The address as configured, or where it listens: on all addresses of the machine, this one is as good as any."""
+    return state.settings.server.public_url.rstrip("/") or local_url(*listening.getsockname()[:2])
 
 
 async def _welcome_lines(state: ServerState, url: str) -> list[str]:

@@ -6,7 +6,7 @@ It is long because the port is one class, with a few lines for each method.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
 from functools import cached_property, partial
 from typing import Any, cast
 
@@ -50,7 +50,7 @@ from interlock.storage.engine import rows
 from interlock.storage.engine.cache import intern_terms
 from interlock.storage.engine.database import Database
 from interlock.storage.engine.metrics import CheckResult, MetricsReader
-from interlock.storage.engine.queries import check_statuses, clamp_limit, list_query, make_cursor
+from interlock.storage.engine.queries import check_statuses, clamp_limit, list_query, load_queries, make_cursor
 from interlock.storage.engine.rows import Row
 from interlock.storage.engine.writer import BatchItem
 from interlock.storage.tables import approvals, history, verification
@@ -90,6 +90,10 @@ class SqlStore:
         self.name = database.name
 
     # Tables with a port of their own, made when they are first used: a command of one decision uses none of them
+
+    @cached_property
+    def _ids_like(self) -> str:
+        return load_queries()["ids_like"]
 
     @cached_property
     def accounts(self) -> SqlAccounts:
@@ -201,10 +205,14 @@ class SqlStore:
         return int((await self._database.fetch("open_runs_of", workspace, len(runners), runners, limit))[0][0])
 
     async def find_ids(self, workspace: str, part: str, limit: int) -> Sequence[str]:
-        """Return the ids that begin or end with `part`, the newest first."""
-        if not part.replace("-", "").isalnum():  # other characters are in no id, and LIKE could take them for a pattern
+        """Return the ids that begin or end with `part`, the newest first: of the newest 100,000, or the whole id."""
+        text = part.lower()  # as all ids are; SQLite compares patterns in any case, PostgreSQL does not
+        if not text.replace("-", "").isalnum():  # other characters are in no id, and LIKE could take them for a pattern
             return []
-        return [row[0] for row in await self._database.fetch("ids_like", workspace, f"{part}%", f"%{part}", limit)]
+        with suppress(NotFound):
+            return [(await self.get(workspace, part)).approval.id]
+        values = (workspace, f"{text}%", f"%{text}", limit)
+        return [row[0] for row in await self._database.fetch_in_thread(self._ids_like, values)]
 
     async def timeline(self, workspace: str, approval_id: str) -> Sequence[Entry]:
         return rows.read_entries(await self._database.fetch("timeline", workspace, approval_id))

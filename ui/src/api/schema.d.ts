@@ -3129,9 +3129,10 @@ export interface components {
          * AgentActivityDetails
          * @description Recorded calls of one agent since a time, by outcome, day and tool; tools that it used first come last.
          *
-         *     `asked` of the `calls` were decided by people, or wait for them; `allowed` ran by a rule or a grant; `denied` have
-         *     no approval and are not among the calls. `complete` is false if there were more than the 10,000 newest, which are
-         *     counted.
+         *     `asked` of the `calls` were put to people, whether they decided or not; `allowed` ran by a rule or a grant; `denied`
+         *     have no approval and are not among the calls. `last_seen_at` is the time of the newest of all calls, or when a key
+         *     that is bound to this agent alone was last used. `complete` is false if there were more than the 10,000 newest,
+         *     which are counted, or more than 10,000 denied calls in all.
          */
         AgentActivityDetails: {
             name: string;
@@ -3156,6 +3157,8 @@ export interface components {
         /**
          * AgentActivityList
          * @description Agents that made a call, and those that an active key is bound to.
+         *
+         *     `complete` is false if more agents made calls than are listed (1,000, by name).
          */
         AgentActivityList: {
             since: string;
@@ -3163,6 +3166,7 @@ export interface components {
             items: components["schemas"]["AgentActivity"][];
             /** @description The cursor of the next page; null on the last page. */
             next?: string | null;
+            complete: boolean;
         };
         /**
          * AgentBody
@@ -4086,7 +4090,7 @@ export interface components {
         };
         /**
          * DailyCalls
-         * @description A day begins at midnight UTC. `asked` of the `calls` were decided by people, or wait for them.
+         * @description A day begins at midnight UTC. `asked` of the `calls` were put to people, whether they decided or not.
          */
         DailyCalls: {
             /** @description The time. */

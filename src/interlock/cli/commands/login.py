@@ -6,11 +6,13 @@ until that key is made; the password and the link are kept nowhere.
 
 from __future__ import annotations
 
+import json
 import socket
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
@@ -19,7 +21,8 @@ import typer
 from interlock.app.bootstrap import os_user
 from interlock.cli.context import ServerOptions, is_interactive
 from interlock.cli.output import local_time, print_json, printable, say
-from interlock.cli.user_folder import Login, Logins, login_path, read_logins, write_logins
+from interlock.cli.user_folder import Login, Logins, check_login, login_path, read_logins, write_logins
+from interlock.config.load import names_storage
 from interlock.core.card import escape_invisible
 from interlock.core.errors import (
     Error,
@@ -30,10 +33,10 @@ from interlock.core.errors import (
     StoreUnavailable,
     Unauthenticated,
 )
-from interlock.core.identity import AGENT, lesser_role
+from interlock.core.identity import AGENT, ROLES, lesser_role
 from interlock.runtime.durations import parse_rfc3339, rfc3339
-from interlock.sdk.codec import parse_error
-from interlock.sdk.transport import ServerAddress, import_httpx, parse_server_address
+from interlock.sdk.codec import ResponseBody, not_understood_error, parse_answer, parse_error
+from interlock.sdk.transport import ServerAddress, import_httpx, parse_server_address, spell_address
 
 if TYPE_CHECKING:
     import httpx2
@@ -43,7 +46,9 @@ MAX_KEY_NAME = 100  # characters
 ProofKind = Literal["password", "link", "key"]
 TIMEOUT = 30.0  # seconds; a password is slow to check on purpose
 DEFAULT_ROLE = "reviewer"  # the most that approvals need, on a disk that may be lost
-DEFAULT_PORTS = {"http": 80, "https": 443}
+MAX_ANSWER = 1_000_000  # bytes
+KEY_WAS_MADE = "It may have made a key for you: look for it there in Settings, and revoke it."
+HOW_TO_GET_OWN_KEY = "Create one of your own there in Settings."
 NO_KEY = "none"  # in place of a key while there is none
 
 
@@ -81,7 +86,7 @@ async def login(options: ServerOptions, url: str, given: LoginOptions) -> None:
         return
     name, role, key_id = map(escape_invisible, (made.user, made.role, made.key_id))
     say(f"Logged in to {made.url} as {name} ({role}), until {local_time(made.expires_at)}.")
-    say(f"interlock approvals works on this server now. Its key {key_id} is in {path}; it is listed in Settings.")
+    say(f"{_what_is_used_now()} Its key {key_id} is in {path}; it is listed in Settings.")
     say(f"To end it: interlock logout {made.url}", style="dim")
 
 
@@ -91,12 +96,24 @@ async def logout(options: ServerOptions, url: str) -> None:
     found = logins.find(url)
     if found is None:
         raise NotFound(_not_logged_in(logins, url))
-    write_logins(logins.without(found.url))
+    remaining = logins.without(found.url)
+    write_logins(remaining)
     left = await _revoke(found)
     if options.json:
         print_json({"url": found.url, "key_id": found.key_id, "revoked": not left})
         return
     say(f"Logged out of {found.url}. {left or f'The key {found.key_id} was revoked.'}")
+    if remaining.current and remaining.current != logins.current:
+        say(f"interlock approvals works on {remaining.current} now: the newest login that is left.")
+
+
+def _what_is_used_now() -> str:
+    if names_storage():
+        return (
+            "interlock approvals works on the database that INTERLOCK_DATABASE_URL or INTERLOCK_CONFIG names; on this "
+            "server with --url, or in a shell without these."
+        )
+    return "interlock approvals works on this server now."
 
 
 async def _revoke(found: Login) -> str:
@@ -215,45 +232,50 @@ SignInProof = PasswordProof | LinkProof | KeyProof
 
 def check_address(url: str, *, insecure: bool) -> ServerAddress:
     """Check the address before anything secret is asked for, and spell it as browsers spell an origin."""
-    address = parse_server_address(url, NO_KEY, insecure=insecure)
-    parts = urlsplit(address.url)
-    host, port = parts.hostname or "", parts.port
-    place = f"[{host}]" if ":" in host else host
-    place += "" if port in (None, DEFAULT_PORTS[parts.scheme]) else f":{port}"
-    return ServerAddress(f"{parts.scheme}://{place}{parts.path}".rstrip("/"), NO_KEY, address.is_local)
+    address = parse_server_address(url, NO_KEY, insecure=insecure, to_allow_http="give --insecure")
+    return ServerAddress(spell_address(address.url), NO_KEY, address.is_local)
 
 
 async def log_in(request: LoginRequest, proof: SignInProof) -> Login:
     """Sign in, make the key, and sign out again."""
     address = check_address(request.url, insecure=request.insecure)
     async with _connection(address) as http:
-        me = await _prove(http, address, request, proof)
+        me = parse_answer(_parse_person, await _prove(http, address, request, proof))
         try:
             if me["role"] == AGENT:
                 raise Forbidden("This is the key of an agent, which decides nothing. Use a person's.")
             role = request.role or lesser_role(me["role"], DEFAULT_ROLE)
-            made = await _send(
-                http,
-                "POST",
-                "/api/me/keys",
-                {"name": request.key_name, "role": role, "expires_in": request.expires},
-            )
+            body = {"name": request.key_name, "role": role, "expires_in": request.expires}
+            answer = await _send(http, "POST", "/api/me/keys", body)
         finally:
             if not isinstance(proof, KeyProof):
                 with suppress(Error):
                     await _send(http, "DELETE", "/api/session")
+    return parse_answer(partial(_parse_made_key, request, address, me), answer, KEY_WAS_MADE)
+
+
+def _parse_made_key(request: LoginRequest, address: ServerAddress, me: Mapping[str, str], made: ResponseBody) -> Login:
     if made["expires_at"] is None:
         raise Misconfigured(f"The server made the key {made['id']} without an expiry. Revoke it there in Settings.")
-    return Login(
-        url=address.url,
-        key=made["key"],
-        key_id=made["id"],
-        user=me["name"],
-        role=made["role"],
-        workspace=me["workspace"],
-        expires_at=parse_rfc3339(made["expires_at"]),
-        insecure=request.insecure,
+    return check_login(
+        Login(
+            url=address.url,
+            key=made["key"],
+            key_id=made["id"],
+            user=me["name"],
+            role=made["role"],
+            workspace=me["workspace"],
+            expires_at=parse_rfc3339(made["expires_at"]),
+            insecure=request.insecure,
+        )
     )
+
+
+def _parse_person(body: ResponseBody) -> Mapping[str, str]:
+    found = {name: body[name] for name in ("name", "role", "workspace")}
+    if not all(isinstance(value, str) for value in found.values()) or found["role"] not in ROLES:
+        raise ValueError("who signed in")
+    return found
 
 
 async def revoke_key(login: Login, key_id: str) -> None:
@@ -266,7 +288,7 @@ async def revoke_key(login: Login, key_id: str) -> None:
 
 async def _prove(
     http: httpx2.AsyncClient, address: ServerAddress, request: LoginRequest, proof: SignInProof
-) -> Mapping[str, Any]:
+) -> ResponseBody:
     """Sign in; returns the person. A session travels in a cookie, a key in its header."""
     match proof:
         case PasswordProof(name, password):
@@ -275,11 +297,12 @@ async def _prove(
         case LinkProof(link):
             token = _link_token(link, address)
             who = await _send(http, "POST", "/api/session/link/inspect", {"token": token})
-            if who["new"]:
+            if parse_answer(lambda answer: bool(answer["new"]), who):
                 raise InvalidRequest("This link is for a new person: open it in a browser, and choose a password.")
             return await _send(http, "POST", "/api/session/link", {"token": token})
         case KeyProof(key):
-            http.headers["authorization"] = f"Bearer {parse_server_address(address.url, key).key}"
+            checked = parse_server_address(address.url, key, insecure=request.insecure, to_get_key=HOW_TO_GET_OWN_KEY)
+            http.headers["authorization"] = f"Bearer {checked.key}"
             return await _send(http, "GET", "/api/me")
 
 
@@ -308,8 +331,9 @@ async def _send(
 ) -> dict[str, Any]:
     errors = import_httpx()
     try:
-        response = await http.request(method, path, json=body)
-    except errors.TransportError as error:
+        async with http.stream(method, path, json=body) as response:
+            content = await _read_answer(response)
+    except (errors.TransportError, errors.DecodingError) as error:
         raise StoreUnavailable(
             f"{http.base_url} cannot be reached ({type(error).__name__}: {error}). Check the address, and that the "
             "server runs (interlock serve)."
@@ -317,16 +341,25 @@ async def _send(
     if response.status_code == 204:
         return {}
     try:
-        found = response.json()
-    except ValueError:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
         found = None
     if isinstance(found, dict) and response.status_code in (200, 201):
         return found
-    if not (isinstance(found, dict) and isinstance(found.get("error"), str) and "message" in found):
+    if not (isinstance(found, dict) and all(isinstance(found.get(name), str) for name in ("error", "message"))):
         raise Misconfigured(
             f"{http.base_url} is not an Interlock server (HTTP {response.status_code}). Check the address and the port."
         )
-    raise _with_advice(parse_error(response.status_code, found), path)
+    raise _with_advice(parse_answer(partial(parse_error, response.status_code), found), path)
+
+
+async def _read_answer(response: httpx2.Response) -> bytes:
+    content = b""
+    async for piece in response.aiter_bytes():
+        content += piece
+        if len(content) > MAX_ANSWER:
+            raise not_understood_error(f"it has more than {MAX_ANSWER} bytes")
+    return content
 
 
 def _with_advice(error: Error, path: str) -> Error:

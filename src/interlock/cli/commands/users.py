@@ -22,7 +22,7 @@ from interlock.core.ports import User
 from interlock.core.removal import RemovalEffects
 from interlock.presenters.text import join_or_none, pluralize
 from interlock.runtime.durations import parse_duration, rfc3339
-from interlock.runtime.process_identity import running_server
+from interlock.runtime.process_identity import local_url, read_running_address
 
 app = typer.Typer()
 
@@ -180,8 +180,8 @@ def _server_address(context: CommandContext, url: str) -> tuple[str, bool]:
     Without one of these, where a server with this configuration would listen, and False.
     """
     server, file = context.settings.server, database_file(context.settings.storage.url)
-    known = url or server.public_url or (running_server(file) if file else "")
-    return (known.rstrip("/"), True) if known else (f"http://{server.host}:{server.port}", False)
+    known = url or server.public_url or (read_running_address(file) if file else "")
+    return (known.rstrip("/"), True) if known else (local_url(server.host, server.port), False)
 
 
 @command(app, open_database)

@@ -73,7 +73,7 @@ class AppriseChannel:
         missing = len(self._urls) - len(accepted)
         if missing:
             self._remember_accepted(message.id, accepted)
-            raise DeliveryDelayed(f"{missing} of {len(self._urls)} services rejected the message.")
+            raise DeliveryDelayed(f"{missing} of {len(self._urls)} services did not accept the message.")
         return sent_state(message)
 
     async def update(self, message: Notification, ref: str) -> str:

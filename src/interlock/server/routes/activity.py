@@ -17,7 +17,13 @@ from interlock.runtime.durations import DAY, optional_rfc3339, rfc3339
 from interlock.server.dependencies import VIEWERS, PrincipalDep, StateDep, documented_errors, require_roles
 from interlock.server.routes.agents import load_agent_catalog, require_agent
 from interlock.server.state import ServerState
-from interlock.storage.tables.history import MAX_AGENT_CALLS, MAX_DENIED, MAX_DETAILED_CALLS, AgentOutcomeCount
+from interlock.storage.tables.history import (
+    MAX_AGENT_CALLS,
+    MAX_AGENTS,
+    MAX_DENIED,
+    MAX_DETAILED_CALLS,
+    AgentOutcomeCount,
+)
 
 router = APIRouter(tags=["agents and tools"])
 COUNTED_DAYS = 30
@@ -44,15 +50,19 @@ class AgentActivity(BaseModel):
 
 
 class AgentActivityList(BaseModel):
-    """Agents that made a call, and those that an active key is bound to."""
+    """Agents that made a call, and those that an active key is bound to.
+
+    `complete` is false if more agents made calls than are listed (1,000, by name).
+    """
 
     since: str
     items: list[AgentActivity]
     next: str | None = None
+    complete: bool
 
 
 class DailyCalls(BaseModel):
-    """A day begins at midnight UTC. `asked` of the `calls` were decided by people, or wait for them."""
+    """A day begins at midnight UTC. `asked` of the `calls` were put to people, whether they decided or not."""
 
     at: str
     calls: int
@@ -79,9 +89,10 @@ class ToolActivity(BaseModel):
 class AgentActivityDetails(BaseModel):
     """Recorded calls of one agent since a time, by outcome, day and tool; tools that it used first come last.
 
-    `asked` of the `calls` were decided by people, or wait for them; `allowed` ran by a rule or a grant; `denied` have
-    no approval and are not among the calls. `complete` is false if there were more than the 10,000 newest, which are
-    counted.
+    `asked` of the `calls` were put to people, whether they decided or not; `allowed` ran by a rule or a grant; `denied`
+    have no approval and are not among the calls. `last_seen_at` is the time of the newest of all calls, or when a key
+    that is bound to this agent alone was last used. `complete` is false if there were more than the 10,000 newest,
+    which are counted, or more than 10,000 denied calls in all.
     """
 
     name: str
@@ -109,11 +120,12 @@ async def list_activity(state: StateDep, principal: PrincipalDep, days: Days = C
     """What each agent did in the last days."""
     since = state.clock() - days * DAY
     statistics, workspace = state.store.statistics, principal.workspace
-    calls = {each.agent: each for each in await statistics.agent_calls(workspace, since)}
+    found = await statistics.agent_calls(workspace, since)
+    calls = {each.agent: each for each in found[:MAX_AGENTS]}
     denied = {each.agent: each for each in await statistics.denied_by_agent(workspace, since)}
     pending = await statistics.pending_by_agent(workspace)
     keys = await _keys_by_agent(state, principal)
-    all_denied = sum(each.n for each in denied.values()) < MAX_DENIED
+    all_denied = sum(each.n for each in denied.values()) <= MAX_DENIED
     items = []
     for name in sorted({*calls, *denied, *keys} - {""}):
         own, refused = calls.get(name), denied.get(name)
@@ -122,13 +134,13 @@ async def list_activity(state: StateDep, principal: PrincipalDep, days: Days = C
                 name=name,
                 last_seen_at=_newest(own and own.last_at, refused and refused.last_at, *_used_at(keys.get(name, ()))),
                 last_approval_id=own.last_id if own else None,
-                calls=own.n if own else 0,
+                calls=min(own.n, MAX_AGENT_CALLS) if own else 0,
                 pending=pending.get(name, 0),
                 denied=refused.n if refused else 0,
-                complete=all_denied and (own is None or own.n < MAX_AGENT_CALLS),
+                complete=all_denied and (own is None or own.n <= MAX_AGENT_CALLS),
             )
         )
-    return AgentActivityList(since=rfc3339(since), items=items)
+    return AgentActivityList(since=rfc3339(since), items=items, complete=len(found) <= MAX_AGENTS)
 
 
 @router.get("/api/agents/{name}/activity", responses=documented_errors(404), **require_roles(VIEWERS))
@@ -142,7 +154,9 @@ async def show_activity(
     since = now - days * DAY
     statistics = state.store.statistics
     counts = await statistics.outcomes_of_agent(workspace, name, since)
-    denied = [each for each in await statistics.denied_by_agent(workspace, since) if each.agent == name]
+    all_denied = await statistics.denied_by_agent(workspace, since)
+    denied = [each for each in all_denied if each.agent == name]
+    first_call, newest_call = await statistics.call_times_of_agent(workspace, name)
     first_uses = await _first_uses(state, workspace, name)
     keys = (await _keys_by_agent(state, principal)).get(name, ())
     total = _outcomes(counts)
@@ -151,13 +165,13 @@ async def show_activity(
     return AgentActivityDetails(
         name=name,
         since=rfc3339(since),
-        first_seen_at=_oldest(await statistics.first_call_of_agent(workspace, name), *first_uses.values()),
-        last_seen_at=_newest(*(each.last_at for each in counts), *(each.last_at for each in denied), *_used_at(keys)),
+        first_seen_at=_oldest(first_call, *first_uses.values()),
+        last_seen_at=_newest(newest_call, *(each.last_at for each in denied), *_used_at(keys)),
         calls=calls,
         asked=calls - total["allowed"],
         **{**total, "pending": pending},
         denied=sum(each.n for each in denied),
-        complete=calls < MAX_DETAILED_CALLS,
+        complete=calls <= MAX_DETAILED_CALLS and sum(each.n for each in all_denied) <= MAX_DENIED,
         days=_days(counts, range(since // DAY, now // DAY + 1)),
         tools=_tools(counts, first_uses),
     )

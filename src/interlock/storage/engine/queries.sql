@@ -84,7 +84,11 @@ where a.workspace = ? and a.id = ?
 select a.id from approvals a where a.workspace = ? and a.run_id = ? and a.call_id = ?
 
 -- name: ids_like
-select id from approvals where workspace = ? and (id like ? or id like ?) order by created_at desc limit ?
+select id
+from (
+    select id, created_at from approvals where workspace = ? order by created_at desc, id desc limit 100000
+) as recent
+where id like ? or id like ? order by created_at desc, id desc limit ?
 
 -- name: due
 select workspace, id from approvals where due_at <= ? order by due_at limit ?
@@ -980,10 +984,10 @@ select named.agent, (
     select a.id from approvals a where a.workspace = ? and a.agent = named.agent order by a.created_at desc limit 1
 ), (
     select count(*) from (
-        select 1 from approvals a where a.workspace = ? and a.agent = named.agent and a.created_at >= ? limit 1000
+        select 1 from approvals a where a.workspace = ? and a.agent = named.agent and a.created_at >= ? limit 1001
     ) as counted
 )
-from (select agent from named where agent is not null limit 1000) as named order by named.agent
+from (select agent from named where agent is not null limit 1001) as named order by named.agent
 
 -- name: pending_by_agent
 select agent, count(*) from (
@@ -993,7 +997,7 @@ group by agent order by agent
 
 -- name: denied_by_agent
 select actor, count(*), max(at) from (
-    select actor, at from events where workspace = ? and kind = 'denied' order by seq desc limit 10000
+    select actor, at from events where workspace = ? and kind = 'denied' order by seq desc limit 10001
 ) as recent
 where at >= ? group by actor order by actor
 
@@ -1006,12 +1010,13 @@ from (
         when decision like '%"kind":"approve"%' then 'approved'
         else status
     end as outcome
-    from approvals where workspace = ? and agent = ? and created_at >= ? order by created_at desc limit 10000
+    from approvals where workspace = ? and agent = ? and created_at >= ? order by created_at desc limit 10001
 ) as recent
 group by 1, 2, 3 order by 1, 2, 3
 
--- name: first_call_of_agent
-select min(created_at) from approvals where workspace = ? and agent = ?
+-- name: call_times_of_agent
+select (select min(created_at) from approvals where workspace = ? and agent = ?),
+    (select max(created_at) from approvals where workspace = ? and agent = ?)
 
 -- name: unrouted
 select h.workspace, coalesce(m.seq, -1), h.seq

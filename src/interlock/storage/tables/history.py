@@ -134,13 +134,15 @@ class DecisionTimes(NamedTuple):
     p95: int
 
 
-MAX_AGENT_CALLS = 1_000  # calls of each agent that are counted in a list of agents: the limit in the query
-MAX_DETAILED_CALLS = 10_000  # newest calls of one agent that are counted by outcome; likewise
-MAX_DENIED = 10_000  # newest denied calls of a workspace that are counted; likewise
+# What is counted at most; the queries read one more each, which says that there was more.
+MAX_AGENTS = 1_000  # agents in a list
+MAX_AGENT_CALLS = 1_000  # calls of each agent in a list of agents
+MAX_DETAILED_CALLS = 10_000  # newest calls of one agent, by outcome
+MAX_DENIED = 10_000  # newest denied calls of a workspace
 
 
 class AgentCalls(NamedTuple):
-    """An agent's newest recorded call, and the number of its calls since a time, up to the limit."""
+    """An agent's newest recorded call, and the number of its calls since a time, up to one above the limit."""
 
     agent: str
     last_at: int
@@ -191,7 +193,7 @@ class Statistics:
         return [(row[0], int(row[1])) for row in found]
 
     async def agent_calls(self, workspace: str, since: int) -> Sequence[AgentCalls]:
-        """Return at most 1,000 agents with recorded calls, by name; a call without an agent counts as of ""."""
+        """Return at most 1,001 agents with recorded calls, by name; a call without an agent counts as of ""."""
         found = await self._fetch("agent_calls", *[workspace] * 5, since)
         return [AgentCalls(*row) for row in found]
 
@@ -208,9 +210,10 @@ class Statistics:
         found = await self._fetch("outcomes_of_agent", workspace, agent, since)
         return [AgentOutcomeCount(*row) for row in found]
 
-    async def first_call_of_agent(self, workspace: str, agent: str) -> int | None:
-        found: int | None = (await self._fetch("first_call_of_agent", workspace, agent))[0][0]
-        return found
+    async def call_times_of_agent(self, workspace: str, agent: str) -> tuple[int | None, int | None]:
+        """Return when the first and the newest of all its calls were made."""
+        [(first, newest)] = await self._fetch("call_times_of_agent", workspace, agent, workspace, agent)
+        return first, newest
 
     async def _fetch(self, name: str, *values: object) -> list[Row]:
         return await self._database.fetch_in_thread(self._queries[name], values)
