@@ -102,9 +102,8 @@ export function Composer({
           onPointerDown={tabToCard.reset}
           autoFocus={matchMedia("(min-width: 48em)").matches}
         />
-        {workingReader && isEmpty ? (
-          <StopButton reader={workingReader} />
-        ) : (
+        {workingReader && <StopButton reader={workingReader} />}
+        {!(workingReader && isEmpty) && (
           <Button type="submit" mih={40} disabled={isEmpty} loading={isSending}>
             {refused && !isEmpty ? "Try again" : recipient.approval ? "Ask" : "Send"}
           </Button>
