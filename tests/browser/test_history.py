@@ -155,7 +155,7 @@ def test_a_line_of_the_ledger_says_what_was_approved(site: Site, visit: Visit) -
     approval_id = site.propose(site.agent(), "delete_file", {"path": "/tmp/1"})
     decide(site, site.admin, approval_id, "approve")
     page = visit(site.admin, "/history?tab=ledger&kind=approved")
-    [line] = page.get_by_role("list", name="Entries").locator("> li").all()
+    line = page.get_by_role("list", name="Entries").locator("> li")
     expect(line).to_contain_text("ann approved it")
     about = line.get_by_role("link", name=site.approval(approval_id)["sentence"])
     expect(about).to_be_visible()

@@ -6,12 +6,14 @@ const MIN_LENGTH = 12; // characters, as the server counts them
 /** Says while a password is typed that it is too short, and by how much. */
 export function NewPasswordInput(props: Omit<PasswordInputProps, "onChange" | "error">) {
   const [length, setLength] = useState(0);
+  const error = shortPasswordText(length);
   return (
     <PasswordInput
       {...props}
       autoComplete="new-password"
       minLength={MIN_LENGTH}
-      error={shortPasswordText(length)}
+      error={error}
+      aria-invalid={error !== ""} // the library sets it for other fields, but not for this one
       onChange={(event) => setLength(Array.from(event.currentTarget.value).length)}
     />
   );

@@ -259,18 +259,20 @@ export function BarChart({ bars, length }: { bars: ChartBar[]; length: "count" |
           <div key={bar.name} className={css.bar}>
             <span className={css.name}>{bar.name}</span>
             <span className={css.track}>
-              {bar.parts.map(({ label, color, value, isLabelled }) => {
-                const share = value / (length === "share" ? sum(bar) : longest);
-                return (
-                  <i
-                    key={label}
-                    title={`${label}: ${value.toLocaleString("en")}`}
-                    style={{ background: color, width: `${share * 100}%` }}
-                  >
-                    {isLabelled && share >= LABELLED_SHARE && `${Math.round(share * 100)} %`}
-                  </i>
-                );
-              })}
+              {bar.parts
+                .filter(({ value }) => value > 0)
+                .map(({ label, color, value, isLabelled }) => {
+                  const share = value / (length === "share" ? sum(bar) : longest);
+                  return (
+                    <i
+                      key={label}
+                      title={`${label}: ${value.toLocaleString("en")}`}
+                      style={{ background: color, width: `${share * 100}%` }}
+                    >
+                      {isLabelled && share >= LABELLED_SHARE && `${Math.round(share * 100)} %`}
+                    </i>
+                  );
+                })}
             </span>
             <span className={css.total}>{bar.says ?? sum(bar).toLocaleString("en")}</span>
           </div>

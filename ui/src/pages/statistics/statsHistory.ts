@@ -57,7 +57,7 @@ export function describePending(data: { time: string; pending: number }[]): stri
   if (most === 0) return "No call waited at the end of any interval.";
   const peak = data.findLast(({ pending }) => pending === most);
   const now = data.at(-1)?.pending ?? 0;
-  if (now === most) return `${now.toLocaleString("en")} now, as many as at most in this period.`;
+  if (now === most) return `${now.toLocaleString("en")} now, the most in this period.`;
   return `At most ${most.toLocaleString("en")}, ${peak?.time}; ${now.toLocaleString("en")} now.`;
 }
 
