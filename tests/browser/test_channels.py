@@ -95,7 +95,7 @@ def test_dead_delivery_is_shown_retried_and_in_the_history(site: Site, visit: Vi
     assert barriers(page) == []
     hook.override = None
     parked.get_by_role("button", name="Retry").click()
-    expect(page.get_by_text("None.").first).to_be_visible()
+    expect(page.get_by_text("No dead letters.")).to_be_visible()
     expect(page.locator("[data-channel=hook]")).to_contain_text("Last notification", timeout=30_000)
     page.goto(f"/a/{approval_id}")
     page.get_by_text("Notifications", exact=True).click()
@@ -149,7 +149,7 @@ def test_somebody_says_who_they_are_elsewhere_and_takes_it_back(site: Site, visi
     expect(other.get_by_role("region", name="Linked accounts")).to_contain_text("T0TEAM/U0BOB in hook is bob")
     mine.get_by_role("button", name="Remove").click()
     mine.get_by_role("group").get_by_role("button", name="Remove").click()
-    expect(mine).to_contain_text("None.")
+    expect(mine).to_contain_text("No linked accounts.")
 
 
 def link(folder: Path, outside: str) -> str:

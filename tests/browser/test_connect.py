@@ -131,6 +131,22 @@ def test_a_call_that_is_refused_or_only_reads_says_that_the_key_works(site: Site
     bot.close()
 
 
+def test_a_test_request_shows_the_way_without_a_program(site: Site, visit: Visit) -> None:
+    page = visit(site.admin, "/connect")
+    create_key(page, "clerk")
+    expect(page).to_have_url(re.compile("agent=clerk"))
+    page.reload()
+    expect(first_call(page)).to_contain_text("Waiting for the first call…")
+    expect(page.get_by_role("button", name="Send a test request")).to_have_count(0)  # the key is shown once
+    create_key(page, "clerk")
+    page.get_by_role("button", name="Send a test request").click()
+    expect(first_call(page)).to_contain_text("The first call needs your approval", timeout=60_000)
+    expect(first_call(page)).to_contain_text("Hello from clerk")
+    first_call(page).get_by_role("link", name="Open the request").click()
+    page.get_by_role("button", name="Approve").click()
+    expect(page.locator("article[data-status=approved]")).to_be_visible()
+
+
 def test_an_admin_skips_it_and_others_are_not_led_there(site: Site, visit: Visit) -> None:
     page = visit(site.admin, "/")
     page.get_by_role("button", name="Skip for now").click()

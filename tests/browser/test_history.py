@@ -150,6 +150,20 @@ def verify(page: Page) -> None:
     page.get_by_role("button", name="Verify now").click()
 
 
+# R8
+def test_a_line_of_the_ledger_says_what_was_approved(site: Site, visit: Visit) -> None:
+    approval_id = site.propose(site.agent(), "delete_file", {"path": "/tmp/1"})
+    decide(site, site.admin, approval_id, "approve")
+    page = visit(site.admin, "/history?tab=ledger&kind=approved")
+    line = page.get_by_role("list", name="Entries").locator("> li")
+    expect(line).to_contain_text("ann approved it")
+    about = line.get_by_role("link", name=site.approval(approval_id)["sentence"])
+    expect(about).to_be_visible()
+    expect(line).to_contain_text("delete_file")
+    about.click()
+    expect(page).to_have_url(re.compile(f"/history[?]id={approval_id}$"))
+
+
 # R49
 def test_the_ledger_is_verified_and_what_was_altered_is_told(site: Site, visit: Visit, tmp_path: Path) -> None:
     approval_id = make_decided_call(site)

@@ -140,6 +140,24 @@ def test_the_title_counts_what_waits(site: Site, visit: Visit) -> None:
     expect(page).to_have_title("(1) Inbox · Interlock")
 
 
+def test_the_tab_says_what_is_open(site: Site, visit: Visit) -> None:
+    approval_id = site.propose(site.agent(), "send_mail", {"to": "ann@example.com"})
+    sentence = site.approval(approval_id)["sentence"]
+    page = visit(site.admin, "/settings/people")
+    titles = {
+        "/settings/people": "People · Settings",
+        "/policy?tab=text": "Text · Policy",
+        "/history?tab=ledger": "Ledger · History",
+        f"/history?id={approval_id}": f"{sentence} · History",
+        "/agents/bot": "bot · Agents",
+        "/connect": "Connect an agent · Agents",
+        "/statistics": "Statistics",
+    }
+    for path, title in titles.items():
+        page.goto(path)
+        expect(page).to_have_title(f"(1) {title} · Interlock")
+
+
 def test_a_call_is_approved_on_the_page_that_its_link_leads_to(site: Site, visit: Visit) -> None:
     approval_id = site.propose(site.agent(), "send_mail", {"to": "ann@example.com"})
     page = visit(site.admin, f"/a/{approval_id}")

@@ -58,6 +58,7 @@ def test_a_mistake_is_marked_on_its_line_and_what_is_right_is_put_in_force(site:
     text.fill(POLICY.replace("expires_in: 30m", "expires_in: 30"))
     expect(page.get_by_role("alert")).to_contain_text("expires_in is 30 without a unit")
     expect(page.locator(".cm-wrong")).to_have_text("    expires_in: 30")
+    expect(page.get_by_role("region", name="Your draft")).to_contain_text("It has an error. Line 9: expires_in")
     expect(page.get_by_role("button", name="Review and put in force")).to_be_disabled()
     page.get_by_role("button", name="Line 9").click()
     expect(text.place).to_be_focused()
@@ -132,6 +133,27 @@ def test_what_somebody_else_put_in_force_meanwhile_is_shown_and_nothing_is_lost(
     page.get_by_role("button", name="Put in force").click()
     expect(page.get_by_text("Version 3 is in force.")).to_be_visible()
     assert "45m" in site.admin.get("/api/policy").text
+
+
+def test_a_draft_and_its_reason_survive_a_reload_and_a_closed_tab(site: Site, visit: Visit) -> None:
+    put(site)
+    page = visit(site.admin, "/policy?tab=text")
+    Editor(page).fill(POLICY.replace("30m", "45m"))
+    page.get_by_role("button", name="Review and put in force").click()
+    page.get_by_label("Reason").fill("More time.")
+    page.reload()
+    expect(page.get_by_label("Reason")).to_have_value("More time.")
+    page.close()
+    page = page.context.new_page()
+    page.goto("/policy")
+    expect(page.get_by_role("region", name="Your draft")).to_contain_text("1 rule changed.")
+    page.get_by_role("tab", name="Text").click()
+    expect(Editor(page).place).to_contain_text("45m")
+    page.get_by_role("button", name="Discard").click()
+    page.get_by_role("button", name="Confirm discard").click()
+    page.reload()
+    expect(Editor(page).place).to_contain_text("30m")
+    expect(page.get_by_role("region", name="Your draft")).to_have_count(0)
 
 
 # R38, R39, R52

@@ -180,6 +180,33 @@ def test_a_password_is_changed_by_the_old_one_and_other_sessions_end(site: Site,
     expect(there.get_by_role("alert")).to_contain_text("You are signed out.")
 
 
+def test_a_short_password_is_refused_while_it_is_typed(site: Site, visit: Visit) -> None:
+    page = visit(site.person("bob"), "/settings/me")
+    new = page.get_by_role("textbox", name="New password")
+    new.press_sequentially("correct")
+    expect(page.get_by_text("Too short: 5 more characters.")).to_be_visible()
+    expect(new).to_have_attribute("aria-invalid", "true")
+    new.press_sequentially(" horse")
+    expect(page.get_by_text("Too short")).to_have_count(0)
+    token = site.admin.post("/api/users/bob/link", json={}).json()["url"].rpartition("#")[2]
+    welcome = visit(None, f"/welcome#{token}")
+    welcome.get_by_role("textbox", name="Password").press_sequentially("eleven char")
+    expect(welcome.get_by_text("Too short: 1 more character.")).to_be_visible()
+
+
+def test_a_key_is_frozen_by_its_name(site: Site, visit: Visit) -> None:
+    site.key("office")
+    page = visit(site.admin, "/settings/freeze")
+    page.get_by_role("combobox", name="Scope").click()
+    page.get_by_role("option", name="One key").click()
+    page.get_by_role("combobox", name="Key").click()
+    page.get_by_role("option", name="office").click()
+    page.get_by_label("Reason").fill("It leaked.")
+    page.get_by_role("button", name="Freeze").click()
+    page.get_by_role("group", name="Freeze").get_by_role("button", name="Freeze").click()
+    expect(page.locator("[data-freeze]")).to_contain_text("The key office, by ann")
+
+
 def test_everybody_makes_keys_of_their_own_with_at_most_their_role(site: Site, visit: Visit) -> None:
     page = visit(site.person("bob"), "/settings/me")
     page.get_by_role("button", name="New key").click()

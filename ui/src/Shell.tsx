@@ -1,4 +1,4 @@
-import { Badge, Burger, Button, Stack, Text, Title, VisuallyHidden } from "@mantine/core";
+import { Button, Stack, Text, Title, VisuallyHidden } from "@mantine/core";
 import { useDisclosure, useDocumentTitle } from "@mantine/hooks";
 import { lazy, Suspense, useEffect, useRef, useState, type ReactNode } from "react";
 import { Link, Redirect, useLocation } from "wouter";
@@ -8,6 +8,7 @@ import { usePendingCount } from "./api/stats";
 import { ApprovalModal } from "./card/ApprovalModal";
 import { ErrorBoundary } from "./components/ErrorBoundary";
 import { FreezeBanner } from "./components/FreezeBanner";
+import { Logo } from "./components/Logo";
 import { PageTitleProvider, useTabTitle } from "./components/PageTitle";
 import { SignedOutNotice } from "./components/SignedOutNotice";
 import { ErrorMessage, Loading } from "./components/States";
@@ -20,11 +21,11 @@ import { findNavPage, NAV_PAGES } from "./navigation";
 import css from "./Shell.module.css";
 
 const LinkPreview = lazy(() => import("./pages/signin/LinkPreview"));
-const CONNECTION_LABELS: Record<StreamState, [name: string, color: string, text: string]> = {
-  live: ["Live", "green", "This page is up to date."],
-  connecting: ["Connecting", "gray", "Connecting to Interlock."],
-  offline: ["Offline", "red", "Offline. Reconnecting… This page may be outdated."],
-  "signed out": ["Signed out", "red", "Your session has ended. Sign in again to continue."],
+const CONNECTION_LABELS: Record<StreamState, [name: string, text: string]> = {
+  live: ["Live", "This page is up to date."],
+  connecting: ["Connecting", "Connecting to Interlock."],
+  offline: ["Offline", "Offline. Reconnecting… This page may be outdated."],
+  "signed out": ["Signed out", "Your session has ended. Sign in again to continue."],
 };
 const PasswordDialog = lazy(() => import("./components/PasswordDialog"));
 const UserMenu = lazy(() => import("./components/UserMenu"));
@@ -82,25 +83,19 @@ function Navigation({ me, path }: { me: CurrentUser; path: string }) {
   useDocumentTitle(useTabTitle(currentPage?.name ?? "", pending));
   useEffect(close, [path, close]);
   return (
-    <>
-      <header className={css.head}>
-        <Burger
-          className={css.burger}
-          opened={opened}
-          onClick={toggle}
-          size="sm"
-          aria-label="Pages"
-          aria-expanded={opened}
-          aria-controls="navigation"
-        />
-        <Link href="/" className={css.name}>
-          Interlock
-        </Link>
-        <div className={css.right}>
-          <ConnectionStatus />
-          <UserButton me={me} />
-        </div>
-      </header>
+    <header className={css.side}>
+      <button
+        type="button"
+        className={css.burger}
+        onClick={toggle}
+        aria-label="Pages"
+        aria-expanded={opened}
+        aria-controls="navigation"
+      />
+      <Link href="/" className={css.brand}>
+        <Logo />
+        interlock
+      </Link>
       <nav
         className={css.navigation}
         id="navigation"
@@ -119,14 +114,18 @@ function Navigation({ me, path }: { me: CurrentUser; path: string }) {
             {name}
             {to === "/inbox" && pending > 0 && (
               <span className={css.count}>
-                {pending}
+                {pending.toLocaleString("en")}
                 <VisuallyHidden> pending</VisuallyHidden>
               </span>
             )}
           </Link>
         ))}
       </nav>
-    </>
+      <div className={css.account}>
+        <UserButton me={me} />
+        <ConnectionStatus />
+      </div>
+    </header>
   );
 }
 
@@ -147,11 +146,11 @@ function NoAccess({ me, reason }: { me: CurrentUser; reason: string }) {
 /** Shows whether the page is up to date. */
 function ConnectionStatus() {
   const state = useLiveState();
-  const [name, color, text] = CONNECTION_LABELS[state];
+  const [name, text] = CONNECTION_LABELS[state];
   return (
-    <Badge color={color} variant="dot" role="status" data-live={state} title={text}>
+    <span className={css.connection} role="status" data-live={state} title={text}>
       {name}
-    </Badge>
+    </span>
   );
 }
 
@@ -178,23 +177,32 @@ function UserButton({ me }: { me: CurrentUser }) {
   const [isMenuOpen, setMenuOpen] = useState(false);
   const name = (
     <Button
+      className={css.user}
       variant="subtle"
-      size="sm"
-      h={44}
-      px="xs"
-      c="inherit"
+      color="gray"
       aria-haspopup="menu"
       onClick={() => setMenuOpen(true)}
     >
+      <Initials name={me.name} />
       {me.name}
     </Button>
   );
   return isMenuOpen ? (
     <Suspense fallback={name}>
-      <UserMenu me={me} />
+      <UserMenu me={me} className={css.user}>
+        <Initials name={me.name} />
+      </UserMenu>
     </Suspense>
   ) : (
     name
+  );
+}
+
+function Initials({ name }: { name: string }) {
+  return (
+    <span className={css.initials} aria-hidden="true">
+      {Array.from(name).slice(0, 2).join("").toUpperCase()}
+    </span>
   );
 }
 

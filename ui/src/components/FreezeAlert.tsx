@@ -1,5 +1,5 @@
 import { Alert, Button, Group, Stack, Text, TextInput } from "@mantine/core";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { callApi } from "../api/client";
 import { describeScope, type FreezeInfo } from "./FreezeBanner";
@@ -22,12 +22,13 @@ export default function FreezeAlert({ freezes, admin }: { freezes: FreezeInfo[];
 
 function FreezeItem({ freeze, admin }: { freeze: FreezeInfo; admin: boolean }) {
   const [isConfirming, setConfirming] = useState(false);
+  const scope = useScopeName(freeze, admin);
   return (
     <Stack gap={4} data-freeze={freeze.id}>
       <Group justify="space-between">
         <Text size="sm">
-          {describeScope(freeze)}, by {escapeInvisible(freeze.created_by)}, <TimeAgo at={freeze.created_at} />
-          : {escapeInvisible(freeze.reason)}
+          {scope}, by {escapeInvisible(freeze.created_by)}, <TimeAgo at={freeze.created_at} />:{" "}
+          {escapeInvisible(freeze.reason)}
         </Text>
         {admin && !isConfirming && (
           <Button size="compact-sm" variant="default" onClick={() => setConfirming(true)}>
@@ -38,6 +39,17 @@ function FreezeItem({ freeze, admin }: { freeze: FreezeInfo; admin: boolean }) {
       {isConfirming && <UnfreezeForm id={freeze.id} onCancel={() => setConfirming(false)} />}
     </Stack>
   );
+}
+
+/** Admins see a key by its name: a freeze has only its id. */
+function useScopeName(freeze: FreezeInfo, admin: boolean): string {
+  const keys = useQuery({
+    queryKey: ["keys"],
+    queryFn: ({ signal }) => callApi("get", "/api/keys", { signal }),
+    enabled: admin && freeze.scope === "key",
+  });
+  const key = keys.data?.items.find(({ id }) => id === freeze.name);
+  return key ? `The key ${escapeInvisible(key.name)}` : describeScope(freeze);
 }
 
 function UnfreezeForm({ id, onCancel }: { id: string; onCancel: () => void }) {

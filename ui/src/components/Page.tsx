@@ -5,14 +5,17 @@ import { usePageTitle } from "./PageTitle";
 /** A page with its title and actions. */
 export function Page({
   title,
+  opened = title,
   actions,
   children,
 }: {
   title: string;
+  /** What is open on the page, for the title of the browser's tab. */
+  opened?: string;
   actions?: ReactNode;
   children: ReactNode;
 }) {
-  usePageTitle(title);
+  usePageTitle(opened, "page");
   return (
     <Stack gap="md">
       <Group justify="space-between" gap="sm">

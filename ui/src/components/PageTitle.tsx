@@ -1,26 +1,33 @@
-import { createContext, useContext, useEffect, useState, type ReactNode } from "react";
+import { createContext, useCallback, useContext, useEffect, useState, type ReactNode } from "react";
 
 const OpenedContext = createContext("");
-const SetOpenedContext = createContext<(opened: string) => void>(() => undefined);
+const SetOpenedContext = createContext<(level: Level, opened: string) => void>(() => undefined);
 const MAX_LENGTH = 80; // characters that a tab or a bookmark may show
+
+/** What is open within a page says more than the page. */
+type Level = "page" | "within";
 
 /** Lets pages say in the tab title what is open on them. */
 export function PageTitleProvider({ children }: { children: ReactNode }) {
-  const [opened, setOpened] = useState("");
+  const [opened, setOpened] = useState({ page: "", within: "" });
+  const set = useCallback(
+    (level: Level, name: string) => setOpened((now) => ({ ...now, [level]: name })),
+    [],
+  );
   return (
-    <SetOpenedContext value={setOpened}>
-      <OpenedContext value={opened}>{children}</OpenedContext>
+    <SetOpenedContext value={set}>
+      <OpenedContext value={opened.within || opened.page}>{children}</OpenedContext>
     </SetOpenedContext>
   );
 }
 
 /** Puts what is open before the name of the page, as long as the component is shown; "" if there is nothing to say. */
-export function usePageTitle(opened: string): void {
+export function usePageTitle(opened: string, level: Level = "within"): void {
   const setOpened = useContext(SetOpenedContext);
   useEffect(() => {
-    setOpened(opened);
-    return () => setOpened("");
-  }, [opened, setOpened]);
+    setOpened(level, opened);
+    return () => setOpened(level, "");
+  }, [opened, level, setOpened]);
 }
 
 /** For the frame of the page. */
@@ -33,5 +40,5 @@ export function tabTitle(opened: string, page: string, pending: number): string 
   const characters = Array.from(opened);
   const short = characters.length > MAX_LENGTH ? `${characters.slice(0, MAX_LENGTH - 1).join("")}…` : opened;
   const names = [short, page === short ? "" : page, "Interlock"].filter(Boolean).join(" · ");
-  return pending ? `(${pending.toLocaleString()}) ${names}` : names;
+  return pending ? `(${pending.toLocaleString("en")}) ${names}` : names;
 }

@@ -1,4 +1,4 @@
-import { Alert, Button, Center, Loader, Stack, Text } from "@mantine/core";
+import { Alert, Box, Button, Center, Loader, Stack, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 
 /** A loading indicator with a label for screen readers. */
@@ -47,15 +47,23 @@ export function ChangedElsewhere({ children, action, onAction }: ChangedElsewher
   );
 }
 
+interface EmptyStateProps {
+  title: string;
+  children?: ReactNode;
+  /** The next step, as a button or a link. */
+  action?: ReactNode;
+}
+
 /** Explains an empty list, and what to do next. */
-export function EmptyState({ title, children }: { title: string; children?: ReactNode }) {
+export function EmptyState({ title, children, action }: EmptyStateProps) {
   return (
-    <Center mih={160}>
+    <Center mih={160} p="md">
       <Stack align="center" gap={4} maw={420} ta="center">
         <Text fw={600}>{title}</Text>
         <Text size="sm" c="dimmed" component="div">
           {children}
         </Text>
+        {action && <Box mt="xs">{action}</Box>}
       </Stack>
     </Center>
   );

@@ -15,6 +15,11 @@ export function formatSpan(seconds: number): string {
   return `${Math.floor(rounded / size)} ${name}`;
 }
 
+/** "Nov 19, 2026, 2:21 PM", as the browser's language writes it. */
+export function formatDateTime(at: string | number): string {
+  return new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+}
+
 /** Rerenders every second while enabled. */
 export function useTick(isEnabled = true): number {
   const [now, setNow] = useState(() => performance.now());
@@ -32,7 +37,7 @@ export function TimeAgo({ at, ...props }: { at: string } & TextProps) {
   // eslint-disable-next-line react-hooks/purity -- rendered again every second, to say how late it is
   const seconds = (Date.now() - Date.parse(at)) / 1_000;
   return (
-    <Text component="time" dateTime={at} title={new Date(at).toLocaleString()} inherit {...props}>
+    <Text component="time" dateTime={at} title={formatDateTime(at)} inherit {...props}>
       {seconds < 1 ? "now" : `${formatSpan(seconds)} ago`}
     </Text>
   );

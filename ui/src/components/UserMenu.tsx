@@ -1,17 +1,26 @@
 import { Button, Menu, Text, useMantineColorScheme } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
+import type { ReactNode } from "react";
 import { Link } from "wouter";
 import type { CurrentUser } from "../api/currentUser";
 import { signOut } from "../live/session";
 
+interface UserMenuProps {
+  me: CurrentUser;
+  className?: string;
+  /** Before the name on the button. */
+  children?: ReactNode;
+}
+
 /** Appearance settings and sign-out. */
-export default function UserMenu({ me }: { me: CurrentUser }) {
+export default function UserMenu({ me, className, children }: UserMenuProps) {
   const { setColorScheme } = useMantineColorScheme();
   const endSession = useMutation({ mutationFn: () => signOut("here") });
   return (
-    <Menu defaultOpened position="bottom-end" withinPortal={false} withInitialFocusPlaceholder={false}>
+    <Menu defaultOpened position="top-start" withinPortal={false} withInitialFocusPlaceholder={false}>
       <Menu.Target>
-        <Button variant="subtle" size="sm" h={44} px="xs" c="inherit">
+        <Button className={className} variant="subtle" color="gray">
+          {children}
           {me.name}
         </Button>
       </Menu.Target>

@@ -49,19 +49,19 @@ function Figures({ activity }: { activity: AgentActivityDetails }) {
       "Pending",
       pending > 0 ? (
         <Anchor component={Link} href={`/inbox?agent=${encodeURIComponent(name)}`} inherit underline="always">
-          {pending.toLocaleString()}
+          {pending.toLocaleString("en")}
         </Anchor>
       ) : (
         0
       ),
       "now",
     ],
-    [`Calls, ${COUNTED_DAYS} days`, `${calls.toLocaleString()}${complete ? "" : "+"}`, "without reads"],
+    [`Calls, ${COUNTED_DAYS} days`, `${calls.toLocaleString("en")}${complete ? "" : "+"}`, "without reads"],
     ["Asked a person", percentText(asked, calls), countText(asked, "call")],
     [
       "Refused",
-      (rejected + denied).toLocaleString(),
-      `${rejected.toLocaleString()} by people, ${denied.toLocaleString()} by the policy`,
+      (rejected + denied).toLocaleString("en"),
+      `${rejected.toLocaleString("en")} by people, ${denied.toLocaleString("en")} by the policy`,
     ],
   ];
   return (
@@ -82,8 +82,8 @@ function Days({ activity: { days, calls, asked } }: { activity: AgentActivityDet
   const busiest = days.find((day) => day.calls === most);
   const date = (at: string) =>
     new Date(at).toLocaleDateString(undefined, { day: "numeric", month: "short", timeZone: "UTC" });
-  const says = `${countText(calls, "call")}, ${asked.toLocaleString()} of them asked a person. ${
-    busiest ? `Most on ${date(busiest.at)}: ${most.toLocaleString()}.` : ""
+  const says = `${countText(calls, "call")}, ${asked.toLocaleString("en")} of them asked a person. ${
+    busiest ? `Most on ${date(busiest.at)}: ${most.toLocaleString("en")}.` : ""
   }`;
   return (
     <Paper withBorder p="md" component="section" aria-labelledby="days">
@@ -127,8 +127,8 @@ function Days({ activity: { days, calls, asked } }: { activity: AgentActivityDet
                 .map((day) => (
                   <tr key={day.at}>
                     <td>{date(day.at)}</td>
-                    <td>{day.calls.toLocaleString()}</td>
-                    <td>{day.asked.toLocaleString()}</td>
+                    <td>{day.calls.toLocaleString("en")}</td>
+                    <td>{day.asked.toLocaleString("en")}</td>
                   </tr>
                 ))}
             </tbody>
@@ -178,7 +178,7 @@ function UsedTools({ tools }: { tools: ToolActivity[] }) {
       </ul>
       {tools.length > NEWEST && !showsAll && (
         <Button variant="default" mt="xs" onClick={() => setShowsAll(true)}>
-          Show all {tools.length.toLocaleString()} tools
+          Show all {tools.length.toLocaleString("en")} tools
         </Button>
       )}
     </Paper>

@@ -46,8 +46,18 @@ export default function AgentList() {
       {agents.error && <ErrorMessage error={agents.error} onRetry={() => void agents.refetch()} />}
       {activity.error && <ErrorMessage error={activity.error} onRetry={() => void activity.refetch()} />}
       {agents.data && listed.length === 0 && (
-        <EmptyState title="No agents yet">
+        <EmptyState
+          title="No agents yet"
+          action={
+            isAdmin(me) && (
+              <Button component={Link} href="/connect">
+                Connect your first agent
+              </Button>
+            )
+          }
+        >
           An agent appears here with its first call, or once it is configured.
+          {!isAdmin(me) && " Admins connect agents."}
         </EmptyState>
       )}
       {listed.length >= SEARCH_FROM && (
@@ -115,7 +125,7 @@ function describeAgent(isKnown: boolean, activity: AgentActivity | undefined): R
   const { pending, calls, denied, last_seen_at, complete } = activity;
   const more = complete ? "" : " or more";
   return [
-    pending > 0 && <strong key="pending">{pending.toLocaleString()} pending</strong>,
+    pending > 0 && <strong key="pending">{pending.toLocaleString("en")} pending</strong>,
     last_seen_at ? (
       <span key="seen">
         last seen <TimeAgo at={last_seen_at} />
@@ -124,7 +134,7 @@ function describeAgent(isKnown: boolean, activity: AgentActivity | undefined): R
       "Has a key. Waiting for its first call"
     ),
     (isKnown || calls > 0) && `${countText(calls, "call")}${more} in ${COUNTED_DAYS} days`,
-    denied > 0 && `${denied.toLocaleString()} refused by the policy`,
+    denied > 0 && `${denied.toLocaleString("en")} refused by the policy`,
   ].filter(Boolean);
 }
 

@@ -43,7 +43,7 @@ export function describeFreeze(agent: string, pending: number): string[] {
   const open =
     pending === 1
       ? "Its pending request stays open: people can still decide, and its deadline is paused."
-      : `Its ${pending.toLocaleString()} pending requests stay open: people can still decide, and their deadlines are paused.`;
+      : `Its ${pending.toLocaleString("en")} pending requests stay open: people can still decide, and their deadlines are paused.`;
   return [
     `Until an admin unfreezes it, every new call of ${agent} is refused, reads included, and nothing that was approved starts.`,
     ...(pending > 0 ? [open] : []),
@@ -66,14 +66,14 @@ export function describeUse(tool: Omit<ToolActivity, "tool" | "first_used_at" | 
   ];
   const told = parts
     .filter(([count]) => count > 0)
-    .map(([count, word]) => `${count.toLocaleString()} ${word}`);
+    .map(([count, word]) => `${count.toLocaleString("en")} ${word}`);
   if (!tool.calls) return "No calls with a record";
   return `${countText(tool.calls, "call")}: ${told.join(", ")}`;
 }
 
 /** "1 call", "2 calls" */
 export function countText(count: number, word: string): string {
-  return `${count.toLocaleString()} ${word}${count === 1 ? "" : "s"}`;
+  return `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
 }
 
 export function percentText(part: number, whole: number): string {

@@ -3,6 +3,7 @@ import { lazy, Suspense, useMemo } from "react";
 import { Link, useLocation, useParams } from "wouter";
 import { mayDecide, useMe } from "../../api/currentUser";
 import { IconAgents, IconHistory } from "../../components/icons";
+import { usePageTitle } from "../../components/PageTitle";
 import { EmptyState, ErrorMessage } from "../../components/States";
 import { Announcer } from "./Announcer";
 import css from "./Chat.module.css";
@@ -46,6 +47,7 @@ function Conversation({ thread }: { thread: string | undefined }) {
   const items = useMemo(() => (entries ? buildTranscript(entries) : []), [entries]);
   const readOnlyReason = useReadOnlyReason(snapshot);
   const agent = snapshot?.thread?.agent ?? agents.chosen;
+  usePageTitle(snapshot?.thread?.title ?? "");
   return (
     <section className={css.conversation} aria-label="Chat">
       <Head thread={thread} snapshot={snapshot} />

@@ -102,13 +102,12 @@ export function Composer({
           onPointerDown={tabToCard.reset}
           autoFocus={matchMedia("(min-width: 48em)").matches}
         />
-        {workingReader && isEmpty ? (
-          <StopButton reader={workingReader} />
-        ) : (
+        {!(workingReader && isEmpty) && (
           <Button type="submit" mih={40} disabled={isEmpty} loading={isSending}>
             {refused && !isEmpty ? "Try again" : recipient.approval ? "Ask" : "Send"}
           </Button>
         )}
+        {workingReader && <StopButton reader={workingReader} />}
       </div>
     </form>
   );

@@ -1,6 +1,7 @@
 import { Button } from "@mantine/core";
-import { useEffect, useRef, useState, type RefObject } from "react";
+import { useState } from "react";
 import { IconQuote, IconUnfold } from "../../components/icons";
+import { useNearScreen } from "../../components/useNearScreen";
 import { CopyIconButton } from "./CopyIconButton";
 import { Markdown } from "./Markdown";
 import css from "./Message.module.css";
@@ -68,20 +69,4 @@ function LongText({ text, children }: { text: string; children: (shown: string) 
       </div>
     </>
   );
-}
-
-/** Whether an element has been near the viewport. */
-export function useNearScreen<E extends Element>(): [RefObject<E | null>, boolean] {
-  const container = useRef<E>(null);
-  const [isNear, setNear] = useState(false);
-  useEffect(() => {
-    if (isNear || !container.current) return;
-    const observer = new IntersectionObserver(
-      (entries) => entries.some((entry) => entry.isIntersecting) && setNear(true),
-      { root: container.current.closest("[data-scroller]"), rootMargin: "800px" },
-    );
-    observer.observe(container.current);
-    return () => observer.disconnect();
-  }, [isNear]);
-  return [container, isNear];
 }

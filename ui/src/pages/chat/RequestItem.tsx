@@ -3,7 +3,8 @@ import { useApproval, useApprovalAction, type ApprovalSnapshot } from "../../api
 import { useMe } from "../../api/currentUser";
 import { undoSecondsLeft } from "../../card/clock";
 import { VisibleText } from "../../card/VisibleText";
-import { useTick } from "../../components/TimeAgo";
+import { formatDateTime, useTick } from "../../components/TimeAgo";
+import { useNearScreen } from "../../components/useNearScreen";
 import {
   IconAnswered,
   IconApproved,
@@ -14,7 +15,6 @@ import {
 } from "../../components/icons";
 import css from "./CallLine.module.css";
 import { describeDecided, type DecidedLine } from "./cardLine";
-import { useNearScreen } from "./Message";
 import type { TranscriptItem } from "./transcriptItems";
 
 const ApprovalCard = lazy(async () => ({ default: (await import("../../card/ApprovalCard")).ApprovalCard }));
@@ -116,7 +116,7 @@ function Decider({ line: { by, at } }: { line: DecidedLine }) {
   return (
     <>
       {" · "}by {by === me ? "you" : by === "interlock" ? "Interlock" : <VisibleText text={by} />},{" "}
-      <time dateTime={at} title={new Date(at).toLocaleString()}>
+      <time dateTime={at} title={formatDateTime(at)}>
         {time}
       </time>
     </>

@@ -81,7 +81,7 @@ function ListEnd({ threads, search }: { threads: ReturnType<typeof useThreads>; 
       {(threads.isPending || isFetchingNextPage) && <Loader size="sm" m="sm" />}
       {!threads.isPending && !hasNextPage && threads.items.length === 0 && (
         <Text size="sm" p="xs">
-          {search ? "No chat has these words in its title." : "No chats yet."}
+          {search ? "No chat has these words in its title." : "No chats yet. Write a message to start one."}
         </Text>
       )}
     </div>

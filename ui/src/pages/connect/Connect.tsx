@@ -3,6 +3,7 @@ import { useState } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
 import { useActivity, type AgentActivity } from "../../api/activity";
 import { isAdmin, useMe } from "../../api/currentUser";
+import { usePageTitle } from "../../components/PageTitle";
 import { ErrorMessage, Loading } from "../../components/States";
 import { skipFirstRun } from "../../firstRun";
 import css from "./Connect.module.css";
@@ -24,11 +25,17 @@ export default function Connect() {
 function ConnectSteps({ before }: { before: AgentActivity[] }) {
   const me = useMe().data;
   const [isFirst] = useState(() => !before.some(({ last_approval_id }) => last_approval_id));
-  const [params] = useSearchParams();
+  const [params, setParams] = useSearchParams();
   const [name, setName] = useState(params.get("agent") ?? AGENT);
   const [made, setMade] = useState<AgentKey | null>(null);
   const [hasCalled, setCalled] = useState(false);
+  usePageTitle(isFirst ? "Connect your first agent" : "Connect an agent");
   const agent = made?.agent ?? (name.trim() || AGENT);
+  const isWaiting = made !== null || before.some((known) => known.name === agent && !known.last_approval_id);
+  const keep = (key: AgentKey) => {
+    setMade(key);
+    setParams((now) => withParam(now, "agent", key.agent), { replace: true }); // after a reload it still waits for this agent
+  };
   return (
     <Stack gap="md" className={css.page}>
       {isFirst && <Steps current={hasCalled ? 3 : 2} />}
@@ -42,13 +49,7 @@ function ConnectSteps({ before }: { before: AgentActivity[] }) {
         </Text>
       </div>
       {isAdmin(me) ? (
-        <AgentKeyForm
-          made={made}
-          name={name}
-          onName={setName}
-          onMade={setMade}
-          onAgain={() => setMade(null)}
-        />
+        <AgentKeyForm made={made} name={name} onName={setName} onMade={keep} onAgain={() => setMade(null)} />
       ) : (
         <Text role="note">
           The agent needs a key, and only admins create keys for agents. Ask an admin, and put the key where
@@ -56,10 +57,23 @@ function ConnectSteps({ before }: { before: AgentActivity[] }) {
         </Text>
       )}
       <SnippetTabs agent={agent} secret={made?.key ?? ""} />
-      {made && <FirstCall key={made.id} made={made} onCall={() => setCalled(true)} />}
+      {isWaiting && (
+        <FirstCall
+          key={made?.id ?? agent}
+          agent={agent}
+          secret={made?.key ?? ""}
+          onCall={() => setCalled(true)}
+        />
+      )}
       <Further isFirst={isFirst} />
     </Stack>
   );
+}
+
+function withParam(before: URLSearchParams, name: string, value: string): URLSearchParams {
+  const after = new URLSearchParams(before);
+  after.set(name, value);
+  return after;
 }
 
 const STEPS = ["Server is running", "Connect an agent", "Approve the first call"];

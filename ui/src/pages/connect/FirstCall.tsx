@@ -1,18 +1,25 @@
 import { Button, Text, Title } from "@mantine/core";
+import { useMutation } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { Link } from "wouter";
 import { useActivity, useCallsOf, type AgentActivity } from "../../api/activity";
 import { useApproval } from "../../api/approvals";
-import { escapeInvisible } from "../../components/escapeInvisible";
+import { sendRequest } from "../../api/client";
 import css from "./Connect.module.css";
-import type { AgentKey } from "./AgentKeyForm";
 
 const POLL_INTERVAL = 3_000; // also without live events
 
-/** Waits for the agent's first call with the new key, and leads to its card. */
-export function FirstCall({ made, onCall }: { made: AgentKey; onCall: () => void }) {
-  useCallsOf(made.agent);
-  const now = useActivity(POLL_INTERVAL).data?.items.find(({ name }) => name === made.agent);
+interface FirstCallProps {
+  agent: string;
+  /** The agent's key while it is shown; empty after a reload. */
+  secret: string;
+  onCall: () => void;
+}
+
+/** Waits for the agent's first call with its key, and leads to its card. */
+export function FirstCall({ agent, secret, onCall }: FirstCallProps) {
+  useCallsOf(agent);
+  const now = useActivity(POLL_INTERVAL).data?.items.find(({ name }) => name === agent);
   const [before] = useState(now); // of an agent that was known already
   const id = now?.last_approval_id !== before?.last_approval_id ? (now?.last_approval_id ?? "") : "";
   const hasCalled = id !== "";
@@ -28,9 +35,12 @@ export function FirstCall({ made, onCall }: { made: AgentKey; onCall: () => void
     >
       <span className={css.pulse} aria-hidden="true" />
       {hasCalled ? (
-        <Arrived id={id} agent={made.agent} />
+        <Arrived id={id} agent={agent} />
       ) : (
-        <Waiting agent={made.agent} {...progress(now, before)} />
+        <>
+          <Waiting agent={agent} {...progress(now, before)} />
+          {secret && <TestRequest agent={agent} secret={secret} />}
+        </>
       )}
     </section>
   );
@@ -70,13 +80,46 @@ function Waiting({
   );
 }
 
+/** A call in the agent's name, made by this page with the agent's key: it shows the way without a program. */
+function TestRequest({ agent, secret }: { agent: string; secret: string }) {
+  const send = useMutation({
+    mutationFn: () =>
+      sendRequest("post", "/api/calls", {
+        headers: { authorization: `Bearer ${secret}` },
+        body: {
+          run_id: `${agent}-test`,
+          call_id: crypto.randomUUID(),
+          agent,
+          tool: "test_request",
+          args: { message: `Hello from ${agent}` },
+          effect: "write",
+          expires_in: "1h",
+          decisions: ["approve", "reject"],
+          agent_says: "A test request from the page that connects agents. Nothing runs, whatever you decide.",
+        },
+      }),
+  });
+  return (
+    <>
+      <Button variant="default" loading={send.isPending || send.isSuccess} onClick={() => send.mutate()}>
+        Send a test request
+      </Button>
+      {send.error && (
+        <Text size="sm" role="alert" c="red">
+          {send.error.message}
+        </Text>
+      )}
+    </>
+  );
+}
+
 function Arrived({ id, agent }: { id: string; agent: string }) {
   const approval = useApproval(id).data;
   const isPending = approval?.status === "pending";
   return (
     <>
       <Words title={isPending ? "The first call needs your approval" : "The first call is here"}>
-        {approval ? escapeInvisible(approval.sentence || approval.tool) : `From ${agent}`}
+        {approval ? approval.sentence : `From ${agent}`}
       </Words>
       <Button component={Link} href={`/a/${id}`}>
         {isPending ? "Open the request" : "Open the call"}

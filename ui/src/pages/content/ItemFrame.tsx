@@ -6,6 +6,7 @@ import { mayDecide, useMe } from "../../api/currentUser";
 import { Confirm } from "../../components/Confirm";
 import { ItemHistory } from "../../components/ItemHistory";
 import { useSendMutation } from "../../components/mutations";
+import { usePageTitle } from "../../components/PageTitle";
 import { Section } from "../../components/Section";
 import { TimeAgo } from "../../components/TimeAgo";
 import css from "./Content.module.css";
@@ -25,6 +26,7 @@ interface ItemFrameProps {
 
 /** One item: its content, its history, and its deletion. */
 export function ItemFrame({ kind, title, history, consequence, onDelete, children }: ItemFrameProps) {
+  usePageTitle(title);
   const [, navigate] = useLocation();
   const mayEdit = mayDecide(useMe().data);
   const { one } = CONTENT_KINDS[kind];

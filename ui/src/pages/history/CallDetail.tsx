@@ -3,6 +3,7 @@ import { useState } from "react";
 import { Link } from "wouter";
 import { useApproval, type ApprovalSnapshot } from "../../api/approvals";
 import { stringifyJson } from "../../api/json";
+import { usePageTitle } from "../../components/PageTitle";
 import { ErrorMessage, Loading } from "../../components/States";
 import { escapeInvisible } from "../../components/escapeInvisible";
 import css from "./History.module.css";
@@ -27,6 +28,7 @@ export function CallDetail({ id, close }: { id: string; close: () => void }) {
 }
 
 function CallDetails({ approval }: { approval: ApprovalSnapshot }) {
+  usePageTitle(approval.card.sentence);
   const erased = approval.card.facts.find((fact) => fact.label === "erased");
   return (
     <Stack gap="sm" data-story={approval.id}>

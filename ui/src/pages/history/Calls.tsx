@@ -1,19 +1,22 @@
+import { Button } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useRef } from "react";
+import { lazy, Suspense, useEffect, useRef } from "react";
 import { Link } from "wouter";
 import type { ApprovalItem } from "../../api/approvals";
 import { callApi } from "../../api/client";
+import { isAdmin, useMe } from "../../api/currentUser";
 import { EmptyState, ErrorMessage, Loading } from "../../components/States";
 import { TimeAgo } from "../../components/TimeAgo";
 import { escapeInvisible } from "../../components/escapeInvisible";
 import { endOfDay, startOfDay, useAddressFilters } from "../../components/useAddressFilters";
 import { live } from "../../live/live";
-import { CallDetail } from "./CallDetail";
 import css from "./History.module.css";
-import { HistoryFilters } from "./HistoryFilters";
+import { FILTERS, HistoryFilters } from "./HistoryFilters";
 import { StatusBadge } from "./StatusBadge";
 
+/** The list does without it. */
+const CallDetail = lazy(async () => ({ default: (await import("./CallDetail")).CallDetail }));
 const MAX_REFRESHED_PAGES = 4; // pages; further down, the list is not refreshed
 const ROW_HEIGHT = 68;
 
@@ -29,9 +32,7 @@ export function Calls() {
         <HistoryFilters />
         {found.isPending && <Loading label="Searching" />}
         {found.error && <ErrorMessage error={found.error} onRetry={() => void found.refetch()} />}
-        {found.data && items.length === 0 && (
-          <EmptyState title="No calls found">Try fewer keywords or filters.</EmptyState>
-        )}
+        {found.data && items.length === 0 && <NoCalls isFiltered={FILTERS.some(get)} />}
         {items.length > 0 && (
           <CallList
             items={items}
@@ -43,12 +44,13 @@ export function Calls() {
         )}
       </div>
       {id ? (
-        <CallDetail id={id} close={() => set({}, undefined)} />
+        <Suspense fallback={<Loading label="Loading call" />}>
+          <CallDetail id={id} close={() => set({}, undefined)} />
+        </Suspense>
       ) : (
         <div className={css.nothing}>
           <EmptyState title="No call selected">
-            {" "}
-            Select a call to see who requested it, who decided, and the result.{" "}
+            Select a call to see who requested it, who decided, and the result.
           </EmptyState>
         </div>
       )}
@@ -99,6 +101,25 @@ function useRefresh(refresh: () => void) {
       clearTimeout(timer);
     };
   }, []);
+}
+
+function NoCalls({ isFiltered }: { isFiltered: boolean }) {
+  const me = useMe().data;
+  if (isFiltered) return <EmptyState title="No calls found">Try fewer keywords or filters.</EmptyState>;
+  return (
+    <EmptyState
+      title="No calls yet"
+      action={
+        isAdmin(me) && (
+          <Button component={Link} href="/connect">
+            Connect an agent
+          </Button>
+        )
+      }
+    >
+      Every call of an agent appears here, with who decided and what came of it.
+    </EmptyState>
+  );
 }
 
 /** A virtual list; more rows are loaded near the end. */
@@ -156,6 +177,7 @@ function Row({ item, isOpen }: { item: ApprovalItem; isOpen: boolean }) {
       <span className={css.small}>
         <span>{escapeInvisible(item.tool)}</span>
         {item.agent && <span>{escapeInvisible(item.agent)}</span>}
+        {item.requester && <span>for {escapeInvisible(item.requester)}</span>}
         {item.decision && (
           <span>
             {escapeInvisible(item.decision.by)}, <TimeAgo at={item.decision.at} />

@@ -14,7 +14,7 @@ export default function History() {
   const [params, setParams] = useSearchParams();
   const tab = params.get("tab") === "ledger" ? "ledger" : "calls";
   return (
-    <Page title="History">
+    <Page title="History" opened={tab === "ledger" ? "Ledger" : "History"}>
       <Retention />
       <Tabs
         value={tab}

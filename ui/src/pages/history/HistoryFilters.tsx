@@ -1,20 +1,22 @@
 import { Button, NativeSelect, TextInput } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import { useRef, type FormEvent } from "react";
+import { callApi } from "../../api/client";
 import { useAddressFilters } from "../../components/useAddressFilters";
 import css from "./History.module.css";
 import { STATUSES } from "./StatusBadge";
 
 const MORE_FILTERS = ["tool", "agent", "user", "thread_id", "since", "until"] as const;
+export const FILTERS = ["q", "status", ...MORE_FILTERS];
 
 /** Search and filters; submitted explicitly, or by a selection. */
 export function HistoryFilters() {
   const [get, set] = useAddressFilters();
   const form = useRef<HTMLFormElement>(null);
-  const names = ["q", "status", ...MORE_FILTERS];
   const send = (event?: FormEvent) => {
     event?.preventDefault();
     const formData = new FormData(form.current ?? undefined);
-    set(Object.fromEntries(names.map((name) => [name, String(formData.get(name) ?? "").trim()])));
+    set(Object.fromEntries(FILTERS.map((name) => [name, String(formData.get(name) ?? "").trim()])));
   };
   const filled = MORE_FILTERS.filter((name) => get(name)).length;
   return (
@@ -23,7 +25,7 @@ export function HistoryFilters() {
       role="search"
       aria-label="Search calls"
       onSubmit={send}
-      key={names.map(get).join("\n")}
+      key={FILTERS.map(get).join("\n")}
       className={css.filters}
     >
       <TextInput
@@ -51,12 +53,7 @@ export function HistoryFilters() {
           <TextInput className={css.narrow} name="tool" label="Tool" defaultValue={get("tool")} />
           <TextInput className={css.narrow} name="agent" label="Agent" defaultValue={get("agent")} />
           <TextInput className={css.narrow} name="user" label="Person" defaultValue={get("user")} />
-          <TextInput
-            className={css.narrow}
-            name="thread_id"
-            label="Conversation"
-            defaultValue={get("thread_id")}
-          />
+          <ThreadField id={get("thread_id")} />
           <TextInput
             className={css.narrow}
             name="since"
@@ -73,11 +70,30 @@ export function HistoryFilters() {
             defaultValue={get("until")}
             onChange={() => send()}
           />
-          <Button variant="subtle" onClick={() => set(Object.fromEntries(names.map((name) => [name, ""])))}>
+          <Button variant="subtle" onClick={() => set(Object.fromEntries(FILTERS.map((name) => [name, ""])))}>
             Clear
           </Button>
         </div>
       </details>
     </form>
+  );
+}
+
+/** A chat by its title; other conversations have only the id that their program gave them. */
+function ThreadField({ id }: { id: string }) {
+  const title = useQuery({
+    queryKey: ["thread-title", id],
+    queryFn: ({ signal }) =>
+      callApi("get", "/api/threads/{thread_id}", { path: { thread_id: id }, query: { last: 1 }, signal }),
+    enabled: id.startsWith("thread-"),
+    retry: false,
+  }).data?.title;
+  return title ? (
+    <>
+      <TextInput className={css.narrow} label="Conversation" value={title} title={title} readOnly />
+      <input type="hidden" name="thread_id" value={id} />
+    </>
+  ) : (
+    <TextInput className={css.narrow} name="thread_id" label="Conversation" defaultValue={id} />
   );
 }

@@ -1,15 +1,20 @@
 import { Anchor, Button, NativeSelect, TextInput } from "@mantine/core";
-import { useInfiniteQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useRef, type FormEvent } from "react";
 import { Link } from "wouter";
+import { readApproval, type ApprovalSnapshot } from "../../api/approvals";
 import { callApi } from "../../api/client";
+import { escapeInvisible } from "../../components/escapeInvisible";
 import { EmptyState, ErrorMessage, Loading } from "../../components/States";
 import { endOfDay, startOfDay, useAddressFilters } from "../../components/useAddressFilters";
+import { useNearScreen } from "../../components/useNearScreen";
 import css from "./History.module.css";
 import { LedgerStatus } from "./LedgerStatus";
 import { EVENT_KINDS, type TimelineEntry } from "./sentences";
 import { dotColor } from "./StatusBadge";
 import { TimelineStep } from "./Timeline";
+
+const CALL_NAME_AGE = 60_000; // an edit changes the sentence
 
 /** All ledger entries, newest first, and their verification. */
 export default function Ledger() {
@@ -114,13 +119,34 @@ function LedgerEntries({ entries }: { entries: TimelineEntry[] }) {
           style={{ "--dot": dotColor(entry.kind) } as object}
         >
           <TimelineStep entry={entry} />
-          {entry.approval_id && (
-            <Anchor component={Link} href={`/history?id=${encodeURIComponent(entry.approval_id)}`} size="xs">
-              Show the call of entry {entry.seq}
-            </Anchor>
-          )}
+          {entry.approval_id && <CallLink id={entry.approval_id} />}
         </li>
       ))}
     </ol>
   );
+}
+
+/** What the entry is about: the sentence and the tool of the call, read once the entry is near the screen. */
+function CallLink({ id }: { id: string }) {
+  const [container, isNear] = useNearScreen<HTMLDivElement>();
+  const call = useQuery({
+    queryKey: ["call-name", id],
+    queryFn: async ({ signal }) => nameCall(await readApproval(id, signal)),
+    enabled: isNear,
+    staleTime: CALL_NAME_AGE,
+    retry: false,
+  });
+  return (
+    <div ref={container} className={css.about} data-about={id}>
+      <Anchor component={Link} href={`/history?id=${encodeURIComponent(id)}`} size="sm" underline="always">
+        {call.data?.sentence ?? "Show the call"}
+      </Anchor>
+      {call.data && <span className={css.tool}>{call.data.tool}</span>}
+    </div>
+  );
+}
+
+/** The server has escaped the sentence. */
+function nameCall({ sentence, tool }: ApprovalSnapshot) {
+  return { sentence, tool: escapeInvisible(tool) };
 }

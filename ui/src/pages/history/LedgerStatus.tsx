@@ -33,7 +33,7 @@ function HeadSection() {
           Head
         </Title>
         <Text size="sm">
-          Entry {seq.toLocaleString()}
+          Entry {seq.toLocaleString("en")}
           {at > 0 && (
             <>
               , <TimeAgo at={new Date(at).toISOString()} />
@@ -135,7 +135,9 @@ function VerificationProgress({ now }: { now: Verification }) {
   return (
     <div role="status">
       <Text size="sm">
-        {now.of ? `${now.done.toLocaleString()} of ${now.of.toLocaleString()} entries checked.` : "Starting…"}
+        {now.of
+          ? `${now.done.toLocaleString("en")} of ${now.of.toLocaleString("en")} entries checked.`
+          : "Starting…"}
       </Text>
       <Progress value={part} aria-label="Verification progress" />
     </div>
@@ -174,7 +176,7 @@ export function describeVerification(last: Verification): { title: string; color
     return {
       title: "The ledger is intact",
       color: "green",
-      text: `The hash chain, the invariants and the stored rows are consistent: ${checked}, up to entry ${(last.head?.seq ?? 0).toLocaleString()}, in ${took}.${erased} Verified`,
+      text: `The hash chain, the invariants and the stored rows are consistent: ${checked}, up to entry ${(last.head?.seq ?? 0).toLocaleString("en")}, in ${took}.${erased} Verified`,
     };
   if (last.state === "invalid")
     return {
@@ -189,4 +191,4 @@ const truncationNote = (last: Verification): string =>
   last.fault_count > last.faults.length ? ` The first ${last.faults.length} violations are shown.` : "";
 
 const pluralize = (count: number, one: string, many: string): string =>
-  `${count.toLocaleString()} ${count === 1 ? one : many}`;
+  `${count.toLocaleString("en")} ${count === 1 ? one : many}`;

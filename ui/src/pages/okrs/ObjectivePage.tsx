@@ -6,6 +6,7 @@ import { Confirm } from "../../components/Confirm";
 import { EditForm } from "../../components/EditForm";
 import { ItemHistory } from "../../components/ItemHistory";
 import { useSaveItem, useSendMutation } from "../../components/mutations";
+import { usePageTitle } from "../../components/PageTitle";
 import { Section } from "../../components/Section";
 import { ErrorMessage, Loading } from "../../components/States";
 import { useDraft } from "../../components/useDraft";
@@ -18,6 +19,7 @@ import { STATUS_OPTIONS, useObjective, type ObjectiveDetails, type ObjectiveStat
 export default function ObjectivePage({ id }: { id: string }) {
   const objective = useObjective(id);
   const mayEdit = mayDecide(useMe().data);
+  usePageTitle(objective.data?.title ?? "");
   if (objective.isPending) return <Loading />;
   if (!objective.data)
     return <ErrorMessage error={objective.error} onRetry={() => void objective.refetch()} />;

@@ -5,7 +5,7 @@ import { useSearchParams } from "wouter";
 import { isAdmin, useMe } from "../../api/currentUser";
 import { Page } from "../../components/Page";
 import { EmptyState, ErrorMessage, Loading } from "../../components/States";
-import { summarizeDiff } from "./describePolicy";
+import { listProblems, summarizeDiff } from "./describePolicy";
 import css from "./Policy.module.css";
 import {
   TYPING_PAUSE,
@@ -36,14 +36,15 @@ const Review = lazy(() => import("./Review"));
 
 export default function Policy() {
   const me = useMe().data;
+  const tab = useSearchParams()[0].get("tab") ?? "rules";
+  const name = TABS[tab]?.[0] ?? (tab === "review" ? "Review" : "Policy");
   return (
-    <Page title="Policy">
+    <Page title="Policy" opened={tab === "rules" ? "Policy" : name}>
       {isAdmin(me) ? (
         <PolicyLoader />
       ) : (
         <EmptyState title="The policy is available to admins">
-          {" "}
-          Each card shows the rule that asked for approval. To change a rule, ask an admin.{" "}
+          Each card shows the rule that asked for approval. To change a rule, ask an admin.
         </EmptyState>
       )}
     </Page>
@@ -149,8 +150,14 @@ function DraftBar({ draftState, go }: TabProps) {
   );
 }
 
-function summary({ valid, problems, diff }: NonNullable<ReturnType<typeof usePolicyCheck>["data"]>): string {
-  if (!valid) return problems.length === 1 ? "It has an error." : `It has ${problems.length} errors.`;
+/** The first error is named here: the list of all of them stands below a long text. */
+function summary(checked: NonNullable<ReturnType<typeof usePolicyCheck>["data"]>): string {
+  const { valid, diff } = checked;
+  const [first, ...more] = listProblems(checked);
+  if (!valid) {
+    const count = more.length ? `It has ${more.length + 1} errors.` : "It has an error.";
+    return first ? `${count} ${first.line > 0 ? `Line ${first.line}: ` : ""}${first.message}` : count;
+  }
   const diffSummary = summarizeDiff(diff);
   return diffSummary
     ? `${diffSummary[0]?.toUpperCase()}${diffSummary.slice(1)}.`

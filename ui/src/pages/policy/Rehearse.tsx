@@ -2,7 +2,7 @@ import { Alert, Anchor, Button, Group, NativeSelect, Paper, Stack, Table, Text, 
 import { useEffect, useState } from "react";
 import { Link } from "wouter";
 import { ErrorMessage } from "../../components/States";
-import { TimeAgo } from "../../components/TimeAgo";
+import { formatDateTime, TimeAgo } from "../../components/TimeAgo";
 import { VERDICT_STYLES } from "./describePolicy";
 import type { TabProps } from "./Policy";
 import css from "./Policy.module.css";
@@ -239,7 +239,7 @@ const verdictChange = (from: Verdict, to: Verdict) =>
     : `${VERDICT_STYLES[from].done} → ${VERDICT_STYLES[to].done}`;
 
 function retentionNote(first: string, retention: string): string {
-  const since = new Date(first).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" });
+  const since = formatDateTime(first);
   const kept = retention === "forever" ? "forever" : `for ${retention} after the end of a call`;
   return `Content is available from ${since}; it is kept ${kept}.`;
 }

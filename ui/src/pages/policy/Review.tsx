@@ -1,5 +1,5 @@
 import { Badge, Button, Group, List, Paper, Stack, Text, Textarea, Title } from "@mantine/core";
-import { useEffect, useState } from "react";
+import { useEffect } from "react";
 import { ApiError } from "../../api/client";
 import { EmptyState, ErrorMessage } from "../../components/States";
 import { listProblems, summarizeDiff } from "./describePolicy";
@@ -11,7 +11,6 @@ import type { PolicyDraft, PolicyDraftState } from "./usePolicyDraft";
 
 /** The last review before a draft is put in force: its changes and the reason. */
 export default function Review({ draftState, go }: TabProps) {
-  const [reason, setReason] = useState("");
   const putPolicy = usePutPolicy(({ version, new: isNew }) => {
     draftState.discard();
     go("rules", isNew ? `Version ${version} is in force.` : "This policy was already in force.");
@@ -21,9 +20,22 @@ export default function Review({ draftState, go }: TabProps) {
   useEffect(() => {
     if (stale) putPolicy.reset(); // the policy in force is reloaded by then, and the conflict is shown
   }, [stale, putPolicy]);
-  if (!draft) return <EmptyState title="No draft"> Change a rule or the text to review it here. </EmptyState>;
+  if (!draft)
+    return (
+      <EmptyState
+        title="No draft"
+        action={
+          <Button variant="default" onClick={() => go("text")}>
+            Open the text
+          </Button>
+        }
+      >
+        Change a rule or the text to review it here.
+      </EmptyState>
+    );
   if (draft.base.version !== inForce.version && !putPolicy.isPending)
     return <VersionConflict draftState={draftState} draft={draft} />;
+  const reason = draft.reason ?? "";
   return (
     <Stack gap="md">
       <Changes draftState={draftState} draft={draft} go={go} />
@@ -41,7 +53,7 @@ export default function Review({ draftState, go }: TabProps) {
             maxLength={1000}
             rows={2}
             value={reason}
-            onChange={(event) => setReason(event.currentTarget.value)}
+            onChange={(event) => draftState.setReason(event.currentTarget.value)}
           />
           {putPolicy.error && !stale && <ErrorMessage error={putPolicy.error} />}
           <Group>

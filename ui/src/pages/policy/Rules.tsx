@@ -1,4 +1,4 @@
-import { Stack, Text } from "@mantine/core";
+import { Button, Stack, Text } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { EmptyState, ErrorMessage, Loading } from "../../components/States";
 import { keepsRules, listProblems } from "./describePolicy";
@@ -27,6 +27,7 @@ export function Rules({ draftState, go }: TabProps) {
       isCurrent={!checked.isPlaceholderData}
       text={draftState.text}
       change={draftState.change}
+      onWrite={() => go("text")}
     />
   );
 }
@@ -37,9 +38,10 @@ interface RuleListProps {
   isCurrent: boolean;
   text: string;
   change: (text: string) => void;
+  onWrite: () => void;
 }
 
-function RuleList({ checked, isCurrent, text, change }: RuleListProps) {
+function RuleList({ checked, isCurrent, text, change, onWrite }: RuleListProps) {
   const activity = useRuleActivity().data;
   const rules = checked.details ?? [];
   const ranges = findRuleRanges(
@@ -67,8 +69,15 @@ function RuleList({ checked, isCurrent, text, change }: RuleListProps) {
       </Text>
       {rewrite.error && <ErrorMessage error={rewrite.error} />}
       {rules.length === 0 && (
-        <EmptyState title="No rules yet">
-          Each tool's default decides. The Text tab has templates to start from.
+        <EmptyState
+          title="No rules yet"
+          action={
+            <Button variant="default" onClick={onWrite}>
+              Start from a template
+            </Button>
+          }
+        >
+          Each tool's default decides.
         </EmptyState>
       )}
       <ol className={css.plain} aria-label="Rules">

@@ -1,12 +1,13 @@
-import { Badge, Group, Paper, Stack, Text, Title } from "@mantine/core";
+import { Badge, Button, Group, Paper, Stack, Text, Title } from "@mantine/core";
 import { EmptyState, ErrorMessage, Loading } from "../../components/States";
 import { TimeAgo } from "../../components/TimeAgo";
 import { VERDICT_STYLES } from "./describePolicy";
+import type { TabProps } from "./Policy";
 import css from "./Policy.module.css";
 import { useRuleActivity, type RuleActivity } from "./queries";
 
 /** The recorded verdicts of rules with `mode: shadow`. */
-export default function ShadowRules() {
+export default function ShadowRules({ go }: TabProps) {
   const activity = useRuleActivity();
   if (activity.isPending) return <Loading />;
   if (activity.error) return <ErrorMessage error={activity.error} onRetry={() => void activity.refetch()} />;
@@ -20,7 +21,14 @@ export default function ShadowRules() {
         {erased > 0 && `The verdicts of ${erased.toLocaleString("en")} calls were erased.`}
       </Text>
       {shadows.length === 0 && (
-        <EmptyState title="No rule is in shadow mode">
+        <EmptyState
+          title="No rule is in shadow mode"
+          action={
+            <Button variant="default" onClick={() => go("text")}>
+              Open the text
+            </Button>
+          }
+        >
           Add <code>mode: shadow</code> to a new rule to see its verdicts before you enforce it.
         </EmptyState>
       )}

@@ -14,7 +14,14 @@ export default function Versions({ draftState, go }: TabProps) {
   if (versions.error) return <ErrorMessage error={versions.error} onRetry={() => void versions.refetch()} />;
   if (!versions.data.items.length)
     return (
-      <EmptyState title="No versions yet">
+      <EmptyState
+        title="No versions yet"
+        action={
+          <Button variant="default" onClick={() => go("text")}>
+            Write a policy
+          </Button>
+        }
+      >
         Until a policy is put in force, each tool's default decides.
       </EmptyState>
     );

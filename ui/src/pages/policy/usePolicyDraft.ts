@@ -1,11 +1,12 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { useLeaveWarning } from "../../components/useLeaveWarning";
+import { useMe } from "../../api/currentUser";
 import type { StoredPolicy } from "./queries";
 
-/** A text that is not in force, and its base. */
+/** A text that is not in force, its base, and the reason as far as it is typed. */
 export interface PolicyDraft {
   text: string;
   base: StoredPolicy;
+  reason?: string;
 }
 
 export interface PolicyDraftState {
@@ -14,6 +15,7 @@ export interface PolicyDraftState {
   /** The draft, or else the policy in force. */
   text: string;
   change: (text: string) => void;
+  setReason: (reason: string) => void;
   discard: () => void;
   /** Accepts a newer version in force as the base. */
   rebase: () => void;
@@ -21,24 +23,32 @@ export interface PolicyDraftState {
 
 const KEY = ["draft", "policy"];
 
-/** One draft per tab: it survives navigation, and leaving the site asks first. */
+/**
+ * The draft of this person: it survives navigation, a reload and a closed tab, since the browser stores it until it is
+ * in force or discarded. Tabs that are open at once keep their own.
+ */
 export function usePolicyDraft(inForce: StoredPolicy): PolicyDraftState {
   const queries = useQueryClient();
+  const me = useMe().data;
+  const place = `interlock-policy-draft:${me?.workspace ?? ""}:${me?.name ?? ""}`;
   const stored = useQuery<PolicyDraft | null>({
     queryKey: KEY,
     queryFn: () => null,
     enabled: false,
-    initialData: null,
+    initialData: () => loadPolicyDraft(place),
     gcTime: Infinity,
   });
   const draft = stored.data;
-  const setDraft = (next: PolicyDraft | null) => queries.setQueryData(KEY, next);
-  useLeaveWarning(draft !== null);
+  const setDraft = (next: PolicyDraft | null) => {
+    queries.setQueryData(KEY, next);
+    storePolicyDraft(place, next);
+  };
   return {
     inForce,
     draft,
     text: draft?.text ?? inForce.text,
     change: (text) => setDraft(makePolicyDraft(draft, inForce, text)),
+    setReason: (reason) => draft && setDraft({ ...draft, reason }),
     discard: () => setDraft(null),
     rebase: () => setDraft(draft && makePolicyDraft({ ...draft, base: inForce }, inForce, draft.text)),
   };
@@ -51,5 +61,27 @@ export function makePolicyDraft(
   text: string,
 ): PolicyDraft | null {
   const base = draft?.base ?? inForce;
-  return text === base.text && base.version === inForce.version ? null : { text, base };
+  return text === base.text && base.version === inForce.version ? null : { ...draft, text, base };
+}
+
+/** What is stored may be of an older page, or damaged: then there is no draft. */
+export function loadPolicyDraft(place: string): PolicyDraft | null {
+  try {
+    const found = JSON.parse(localStorage.getItem(place) ?? "null") as Partial<PolicyDraft> | null;
+    const { text, base, reason } = found ?? {};
+    if (typeof text !== "string" || typeof base?.text !== "string" || typeof base.version !== "number")
+      return null;
+    return { text, base, reason: typeof reason === "string" ? reason : "" };
+  } catch {
+    return null;
+  }
+}
+
+export function storePolicyDraft(place: string, draft: PolicyDraft | null): void {
+  try {
+    if (draft) localStorage.setItem(place, JSON.stringify(draft));
+    else localStorage.removeItem(place);
+  } catch {
+    // without storage the draft lives as long as the page
+  }
 }

@@ -5,7 +5,7 @@ import { callApi } from "../../api/client";
 import type { CurrentUser } from "../../api/currentUser";
 import { Section } from "../../components/Section";
 import { ErrorMessage, Loading } from "../../components/States";
-import { formatDateTime } from "./data";
+import { formatDateTime } from "../../components/TimeAgo";
 import css from "./Settings.module.css";
 
 /** Version, database, retention, and the head of the ledger. */
@@ -33,7 +33,7 @@ export default function AboutTab({ me }: { me: CurrentUser }) {
     ["Sign-in", provider ? "password, link, or your organisation's provider" : "password or link"],
     [
       "Ledger",
-      `${head.seq} entries; newest: ${head.seq ? formatDateTime(new Date(head.at).toISOString()) : "none"}`,
+      `${head.seq.toLocaleString("en")} entries; newest: ${head.seq ? formatDateTime(head.at) : "none"}`,
     ],
     ["Ledger head", <code key="end">{head.link}</code>],
   ];

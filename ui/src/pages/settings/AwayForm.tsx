@@ -3,7 +3,8 @@ import { useState } from "react";
 import { buildUrl, sendRequest, type Schemas } from "../../api/client";
 import { useSendMutation } from "../../components/mutations";
 import { ErrorMessage } from "../../components/States";
-import { formatDateTime, isAway, listTeams, toLocalInput, type PersonInfo } from "./data";
+import { formatDateTime } from "../../components/TimeAgo";
+import { isAway, listTeams, toLocalInput, type PersonInfo } from "./data";
 import css from "./Settings.module.css";
 
 const SEARCH_ABOVE = 12;

@@ -18,7 +18,7 @@ export function Identities({ owner }: { owner: Owner }) {
   });
   if (found.isPending) return <Loading />;
   if (!found.data) return <ErrorMessage error={found.error} onRetry={() => void found.refetch()} />;
-  if (!found.data.items.length) return <Text size="sm">None.</Text>;
+  if (!found.data.items.length) return <Text size="sm">No linked accounts.</Text>;
   return (
     <ul className={css.list}>
       {found.data.items.map((identity) => (

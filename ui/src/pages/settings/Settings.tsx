@@ -32,7 +32,7 @@ export default function Settings() {
   const mine = TABS.filter((each) => each.for?.(me) ?? true);
   const here = mine.find(({ id }) => id === tab);
   return (
-    <Page title="Settings">
+    <Page title="Settings" opened={here && tab !== "me" ? here.name : "Settings"}>
       <nav aria-label="Settings" className={css.tabs}>
         {mine.map(({ id, name }) => (
           <Link

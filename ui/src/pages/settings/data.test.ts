@@ -71,7 +71,7 @@ describe("a removal", () => {
       votes: ["1"],
     };
     expect(describeRemoval(ended)).toEqual([
-      "Keys: laptop (ilk_a)",
+      "Keys: laptop",
       "Votes in pending approvals: 1",
       "Delegate of: eve",
     ]);

@@ -31,7 +31,7 @@ export function describeKeyBinding(key: KeyInfo): string {
 
 /** What ends when a person is removed, in lines. */
 export function describeRemoval(ended: Schemas["RemovalEffectsJson"]): string[] {
-  const named = (found: Schemas["NamedItem"][]) => found.map(({ id, name }) => `${name} (${id})`).join(", ");
+  const named = (found: Schemas["NamedItem"][]) => found.map(({ id, name }) => name || id).join(", ");
   const lines: [string, string][] = [
     ["Grants", named(ended.grants)],
     ["Keys", named(ended.keys)],
@@ -67,10 +67,6 @@ export function listTeams(people: PersonInfo[]): string[] {
 
 export function isAway(person: PersonInfo): boolean {
   return person.away !== null && Date.parse(person.away.until) > Date.now();
-}
-
-export function formatDateTime(at: string): string {
-  return new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
 }
 
 /** A date in local time, for a datetime-local input. */

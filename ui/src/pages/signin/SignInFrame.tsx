@@ -1,5 +1,6 @@
-import { Center, Paper, Stack, Text, Title } from "@mantine/core";
+import { Center, Group, Paper, Stack, Title } from "@mantine/core";
 import type { ReactNode } from "react";
+import { Logo } from "../../components/Logo";
 
 /** The frame of the sign-in and welcome pages. */
 export function SignInFrame({ title, children }: { title: string; children: ReactNode }) {
@@ -8,9 +9,10 @@ export function SignInFrame({ title, children }: { title: string; children: Reac
       <Paper withBorder p="xl" w="100%" maw={400}>
         <Stack gap="md">
           <div>
-            <Text size="sm" c="dimmed">
-              Interlock
-            </Text>
+            <Group gap={8} mb="sm" fw={680} fz="lg" lts="-0.025em">
+              <Logo />
+              interlock
+            </Group>
             <Title order={1} size="h3">
               {title}
             </Title>

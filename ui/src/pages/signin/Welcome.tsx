@@ -1,8 +1,9 @@
-import { Button, PasswordInput, Stack, Text, TextInput } from "@mantine/core";
+import { Button, Stack, Text, TextInput } from "@mantine/core";
 import { useDocumentTitle } from "@mantine/hooks";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { callApi, type Schemas } from "../../api/client";
+import { NewPasswordInput } from "../../components/NewPasswordInput";
 import { ErrorMessage, Loading } from "../../components/States";
 import { SignInFrame } from "./SignInFrame";
 
@@ -46,11 +47,10 @@ function LinkForm({ token, link }: { token: string; link: Schemas["SignInLinkInf
           {link.workspace}.{!link.new && " Setting a new password is optional."}
         </Text>
         {!link.name && <TextInput name="name" label="Name" autoComplete="username" required autoFocus />}
-        <PasswordInput
+        <NewPasswordInput
           name="password"
           label="Password"
-          description={link.new ? "At least 12 characters. You need it to sign in next time." : undefined}
-          autoComplete="new-password"
+          description={`At least 12 characters.${link.new ? " You need it to sign in next time." : ""}`}
           required={link.new}
         />
         {signIn.error && <ErrorMessage error={signIn.error} />}

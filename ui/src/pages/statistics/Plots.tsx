@@ -2,6 +2,9 @@ import { Paper, Stack, Table, Text, Title } from "@mantine/core";
 import type { ReactNode } from "react";
 import css from "./Statistics.module.css";
 import {
+  describePending,
+  describeShares,
+  describeTimes,
   formatDuration,
   listIntervals,
   listWaiting,
@@ -10,7 +13,7 @@ import {
   type OutcomeCounts,
   type StatsHistory,
 } from "./statsHistory";
-import { BarChart, TimeChart } from "./TimeChart";
+import { BarChart, pickMarks, TimeChart } from "./TimeChart";
 
 /** All of them; colours are those of the module's styles. */
 export function Plots({ plotted }: { plotted: StatsHistory }) {
@@ -29,18 +32,23 @@ export function Plots({ plotted }: { plotted: StatsHistory }) {
 
 function Pending({ plotted }: { plotted: StatsHistory }) {
   const data = listIntervals(plotted);
-  const most = Math.max(0, ...data.map((part) => part.pending));
+  const values = data.map(({ pending }) => pending);
+  const marks = pickMarks(values, (place, isLast) => {
+    const count = (values[place] ?? 0).toLocaleString("en");
+    return isLast ? `${count} now` : `${count}, ${data[place]?.time}`;
+  });
   return (
     <Plot
       title="Pending over time"
-      says={`Number of pending calls; at most ${most.toLocaleString()}.`}
+      says={describePending(data)}
       head={["From", "Pending at the end", "Requested"]}
       rows={data.map((part) => [part.time, part.pending, part.proposed])}
     >
       <TimeChart
-        shape="columns"
+        shape="area"
         times={data.map(({ time }) => time)}
-        lines={[{ label: "Pending", color: "var(--approved)", values: data.map(({ pending }) => pending) }]}
+        lines={[{ label: "Pending", color: "var(--approved)", values }]}
+        marks={marks}
       />
     </Plot>
   );
@@ -51,7 +59,7 @@ function Times({ plotted }: { plotted: StatsHistory }) {
   return (
     <Plot
       title="Time to decide"
-      says={`Median ${formatDuration(plotted.p50_seconds)}, 95th percentile ${formatDuration(plotted.p95_seconds)}.`}
+      says={describeTimes(plotted)}
       head={["From", "Decisions", "Median (p50)", "95th percentile (p95)"]}
       rows={data
         .filter((part) => part.decisions)
@@ -68,13 +76,13 @@ function Times({ plotted }: { plotted: StatsHistory }) {
         format={formatDuration}
         lines={[
           {
-            label: "Median (p50)",
+            label: "p50",
             color: "var(--approved)",
             values: data.map((part) => part.p50_seconds),
           },
           {
-            label: "95th percentile (p95)",
-            color: "var(--rejected)",
+            label: "p95",
+            color: "var(--responded)",
             values: data.map((part) => part.p95_seconds),
             dashed: true,
           },
@@ -90,7 +98,7 @@ function Shares({ title, shares, of }: { title: string; shares: OutcomeCounts[];
   return (
     <Plot
       title={title}
-      says="Shares of each outcome among the calls that ended in this period."
+      says={describeShares(data, of.toLowerCase())}
       head={[of, ...used.map(({ label }) => label), "Total"]}
       rows={data.map((share) => [share.name, ...used.map(({ name }) => share[name]), share.total])}
     >
@@ -98,7 +106,12 @@ function Shares({ title, shares, of }: { title: string; shares: OutcomeCounts[];
         length="share"
         bars={data.map((share) => ({
           name: share.name,
-          parts: used.map(({ name, label, color }) => ({ label, color, value: share[name] })),
+          parts: used.map(({ name, label, color }) => ({
+            label,
+            color,
+            value: share[name],
+            isLabelled: name === "approved" || name === "rejected",
+          })),
         }))}
       />
     </Plot>
@@ -122,8 +135,8 @@ function WhoWaits({ plotted }: { plotted: StatsHistory }) {
         length="count"
         bars={data.map(({ on, pending, oldest }) => ({
           name: on,
-          parts: [{ label: "Pending calls", color: "var(--edited)", value: pending }],
-          says: `${pending.toLocaleString()}, oldest ${formatDuration(oldest)}`,
+          parts: [{ label: "Pending calls", color: "var(--approved)", value: pending }],
+          says: `${pending.toLocaleString("en")}, oldest ${formatDuration(oldest)}`,
         }))}
       />
     </Plot>
@@ -187,6 +200,7 @@ interface PlotProps {
 
 /** A plot with its words and the same numbers as a table. */
 function Plot({ title, says, head, rows, children }: PlotProps) {
+  const isNumeric = (column: number) => typeof rows[0]?.[column] === "number";
   return (
     <Paper withBorder p="md" component="section" aria-label={title}>
       <Stack gap="xs">
@@ -210,8 +224,8 @@ function Plot({ title, says, head, rows, children }: PlotProps) {
               <Table stickyHeader>
                 <Table.Thead>
                   <Table.Tr>
-                    {head.map((name) => (
-                      <Table.Th key={name} scope="col">
+                    {head.map((name, column) => (
+                      <Table.Th key={name} scope="col" ta={isNumeric(column) ? "right" : undefined}>
                         {name}
                       </Table.Th>
                     ))}
@@ -221,7 +235,9 @@ function Plot({ title, says, head, rows, children }: PlotProps) {
                   {rows.map((row, place) => (
                     <Table.Tr key={place}>
                       {row.map((cell, column) => (
-                        <Table.Td key={column}>{cell}</Table.Td>
+                        <Table.Td key={column} ta={isNumeric(column) ? "right" : undefined}>
+                          {typeof cell === "number" ? cell.toLocaleString("en") : cell}
+                        </Table.Td>
                       ))}
                     </Table.Tr>
                   ))}

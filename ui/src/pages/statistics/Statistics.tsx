@@ -1,22 +1,28 @@
-import { Paper, SegmentedControl, Text } from "@mantine/core";
+import { Button, Paper, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useSearchParams } from "wouter";
+import { Link, useSearchParams } from "wouter";
 import { callApi } from "../../api/client";
+import { isAdmin, useMe } from "../../api/currentUser";
+import { Choice } from "../../components/Choice";
 import { Page } from "../../components/Page";
+import { formatDateTime } from "../../components/TimeAgo";
 import { EmptyState, ErrorMessage, Loading } from "../../components/States";
 import { Plots } from "./Plots";
 import css from "./Statistics.module.css";
 import { formatDuration, type StatsHistory } from "./statsHistory";
 
 const RANGES = [
-  { value: "1", label: "24 h" },
-  { value: "7", label: "7 d" },
-  { value: "30", label: "30 d" },
-  { value: "90", label: "90 d" },
+  { value: "1", label: "24 hours" },
+  { value: "7", label: "7 days" },
+  { value: "30", label: "30 days" },
+  { value: "90", label: "90 days" },
 ];
+
+const LONGEST = "90";
 
 /** Charts of pending calls, decision times, and outcomes. */
 export default function Statistics() {
+  const me = useMe().data;
   const [params, setParams] = useSearchParams();
   const days = RANGES.find(({ value }) => value === params.get("days"))?.value ?? "7";
   const history = useQuery({
@@ -25,9 +31,9 @@ export default function Statistics() {
     refetchInterval: 15_000,
   });
   const range = (
-    <SegmentedControl
-      aria-label="Period"
-      data={RANGES}
+    <Choice
+      label="Period"
+      options={RANGES}
       value={days}
       onChange={(next) => setParams({ days: next }, { replace: true })}
     />
@@ -38,7 +44,24 @@ export default function Statistics() {
       {history.error && <ErrorMessage error={history.error} onRetry={() => void history.refetch()} />}
       {history.data && <Figures history={history.data} />}
       {history.data && isEmpty(history.data) ? (
-        <EmptyState title="No data in this period">Charts appear once agents request approvals.</EmptyState>
+        <EmptyState
+          title="No data in this period"
+          action={
+            days !== LONGEST ? (
+              <Button variant="default" onClick={() => setParams({ days: LONGEST }, { replace: true })}>
+                Show 90 days
+              </Button>
+            ) : (
+              isAdmin(me) && (
+                <Button component={Link} href="/connect">
+                  Connect an agent
+                </Button>
+              )
+            )
+          }
+        >
+          Charts appear once agents request approvals.
+        </EmptyState>
       ) : (
         history.data && <Plots plotted={history.data} />
       )}
@@ -55,28 +78,28 @@ function isEmpty({ parts, tools, reads, waiting }: StatsHistory): boolean {
 /** The key figures. */
 function Figures({ history }: { history: StatsHistory }) {
   const sum = (name: "proposed" | "refused" | "denied") =>
-    history.parts.reduce((total, part) => total + part[name], 0).toLocaleString();
+    history.parts.reduce((total, part) => total + part[name], 0).toLocaleString("en");
   const numbers: [string, string][] = [
-    ["Pending now", (history.parts.at(-1)?.pending ?? 0).toLocaleString()],
+    ["Pending now", (history.parts.at(-1)?.pending ?? 0).toLocaleString("en")],
     ["Requested", sum("proposed")],
-    ["Decided by people", history.decisions.toLocaleString()],
+    ["Decided by people", history.decisions.toLocaleString("en")],
     ["Median time to decide", formatDuration(history.p50_seconds)],
     ["95th percentile", formatDuration(history.p95_seconds)],
     ["Refused decisions", sum("refused")],
   ];
   return (
     <>
-      <dl className={css.figures}>
+      <Paper withBorder component="dl" className={css.figures}>
         {numbers.map(([label, value]) => (
-          <Paper key={label} withBorder p="sm">
+          <div key={label}>
             <dt>{label}</dt>
             <dd>{value}</dd>
-          </Paper>
+          </div>
         ))}
-      </dl>
+      </Paper>
       {!history.complete && (
         <Text size="sm">
-          There is too much data: only events after {new Date(history.since).toLocaleString()} are counted.
+          There is too much data: only events after {formatDateTime(history.since)} are counted.
         </Text>
       )}
     </>

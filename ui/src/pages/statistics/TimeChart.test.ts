@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { axisTicks, linePath, pickLabels } from "./TimeChart";
+import { areaPath, axisTicks, linePath, pickLabels, pickMarks } from "./TimeChart";
 
 it.each([
   [0, [0, 1]],
@@ -29,4 +29,20 @@ it("picks the first, the last and some of the labels between", () => {
 it("a line skips missing values", () => {
   expect(linePath([0, null, 10], 10)).toBe("M0 100L100 0");
   expect(linePath([null], 10)).toBe("");
+});
+
+it("marks the peak and the last value unless their words would cover each other", () => {
+  const textOf = (place: number, isLast: boolean) => `${place}${isLast ? " now" : ""}`;
+  expect(pickMarks([0, 9, 1, 2, 3], textOf)).toEqual([
+    { place: 1, text: "1" },
+    { place: 4, text: "4 now" },
+  ]);
+  expect(pickMarks([0, 1, 2, 9, 8], textOf)).toEqual([{ place: 3, text: "3" }]);
+  expect(pickMarks([1, 9], textOf)).toEqual([{ place: 1, text: "1 now" }]);
+  expect(pickMarks([0, 0], textOf)).toEqual([]);
+});
+
+it("an area ends on the axis", () => {
+  expect(areaPath([0, 10], 10)).toBe("M0 100L100 0L100 100L0 100Z");
+  expect(areaPath([], 10)).toBe("");
 });

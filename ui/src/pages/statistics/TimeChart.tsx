@@ -1,6 +1,10 @@
 import css from "./TimeChart.module.css";
 
 const ROW = 40; // characters below a chart on a phone
+const LABEL_HEIGHT = 11; // % of a chart
+const MARK_WIDTH = 0.4; // of a chart on a phone
+const MARK_HEIGHT = 0.2;
+const LABELLED_SHARE = 0.22; // of a bar: a number fits into it on a phone
 
 interface ChartLine {
   label: string;
@@ -12,35 +16,47 @@ interface ChartLine {
 interface OverTimeProps {
   times: string[];
   lines: ChartLine[];
-  shape: "line" | "columns";
+  shape: "line" | "columns" | "area";
   format?: (value: number) => string;
+  /** Points of the first line that say what they are; see pickMarks. */
+  marks?: ChartMark[];
+}
+
+export interface ChartMark {
+  place: number;
+  text: string;
 }
 
 /** Values over time; drawn to the width that there is, with words beside it and not in the picture. */
-export function TimeChart({ times, lines, shape, format = String }: OverTimeProps) {
-  const marks = axisTicks(highest(lines, shape), shape === "line" ? "any" : "whole");
-  const top = marks.at(-1) ?? 1;
+export function TimeChart({ times, lines, shape, format = String, marks = [] }: OverTimeProps) {
+  const ticks = axisTicks(highest(lines, shape), shape === "line" ? "any" : "whole");
+  const top = ticks.at(-1) ?? 1;
   return (
     <div>
-      {lines.length > 1 && <ChartLegend entries={lines} />}
-      <div className={css.chart}>
+      {shape === "columns" && lines.length > 1 && <ChartLegend entries={lines} />}
+      <div className={css.chart} data-shape={shape}>
         <div className={css.side}>
-          {marks.map((mark) => (
-            <span key={mark} style={{ bottom: `${(mark / top) * 100}%` }}>
-              {format(mark)}
+          {ticks.map((tick) => (
+            <span key={tick} style={{ bottom: `${(tick / top) * 100}%` }}>
+              {format(tick)}
             </span>
           ))}
         </div>
         <svg className={css.field} viewBox="0 0 100 100" preserveAspectRatio="none" aria-hidden>
-          {marks.map((mark) => (
-            <path key={mark} className={css.grid} d={`M0 ${100 - (mark / top) * 100}H100`} />
+          {ticks.map((tick) => (
+            <path key={tick} className={css.grid} d={`M0 ${100 - (tick / top) * 100}H100`} />
           ))}
-          {shape === "columns" ? (
-            <Columns lines={lines} top={top} />
-          ) : (
-            lines.map((line) => <Drawn key={line.label} line={line} top={top} />)
-          )}
+          {shape === "columns" && <Columns lines={lines} top={top} />}
+          {shape === "area" && <path className={css.area} d={areaPath(lines[0]?.values ?? [], top)} />}
+          {shape !== "columns" &&
+            lines.map((line) => <Drawn key={line.label} line={line} top={top} dots={shape === "line"} />)}
         </svg>
+        <div className={css.field}>
+          {marks.map((mark) => (
+            <PointMark key={mark.place} mark={mark} values={lines[0]?.values ?? []} top={top} />
+          ))}
+        </div>
+        {shape === "line" && <EndLabels lines={lines} top={top} format={format} />}
         <div className={css.below}>
           {pickLabels(times).map(({ label, at }) => (
             <span key={at} style={{ left: `${at * 100}%`, transform: `translateX(-${at * 100}%)` }}>
@@ -53,7 +69,60 @@ export function TimeChart({ times, lines, shape, format = String }: OverTimeProp
   );
 }
 
-function Drawn({ line, top }: { line: ChartLine; top: number }) {
+function PointMark({
+  mark: { place, text },
+  values,
+  top,
+}: {
+  mark: ChartMark;
+  values: ChartLine["values"];
+  top: number;
+}) {
+  const at = (place / Math.max(1, values.length - 1)) * 100;
+  const bottom = `${((values[place] ?? 0) / top) * 100}%`;
+  return (
+    <>
+      <i className={css.point} style={{ left: `${at}%`, bottom }} />
+      <span className={css.mark} style={{ left: `${at}%`, bottom, transform: `translateX(-${at}%)` }}>
+        {text}
+      </span>
+    </>
+  );
+}
+
+/** The name and the last value of each line, beside its end; the upper one keeps its distance. */
+function EndLabels({
+  lines,
+  top,
+  format,
+}: {
+  lines: ChartLine[];
+  top: number;
+  format: (value: number) => string;
+}) {
+  const ends = lines.flatMap(({ label, color, values }) => {
+    const value = values.findLast((each) => each !== null);
+    return value === undefined || value === null ? [] : [{ label, color, value }];
+  });
+  let lowest = 0;
+  return (
+    <div className={css.ends}>
+      {ends
+        .sort((one, other) => one.value - other.value)
+        .map(({ label, color, value }) => {
+          const bottom = Math.max(lowest, (value / top) * 100);
+          lowest = bottom + LABEL_HEIGHT;
+          return (
+            <span key={label} style={{ bottom: `${bottom}%` }}>
+              <i style={{ background: color }} /> {label} · {format(value)}
+            </span>
+          );
+        })}
+    </div>
+  );
+}
+
+function Drawn({ line, top, dots }: { line: ChartLine; top: number; dots: boolean }) {
   const last = Math.max(1, line.values.length - 1);
   return (
     <>
@@ -64,7 +133,7 @@ function Drawn({ line, top }: { line: ChartLine; top: number }) {
         strokeDasharray={line.dashed ? "6 4" : undefined}
       />
       {line.values.map((value, place) =>
-        value === null ? null : (
+        value === null || !dots ? null : (
           <path
             key={place}
             d={`M${(place / last) * 100} ${100 - (value / top) * 100}h0`}
@@ -131,6 +200,18 @@ export function axisTicks(highest: number, whole: "whole" | "any" = "whole"): nu
   return Array.from({ length: Math.ceil(highest / step) + 1 }, (_, place) => place * step);
 }
 
+/** The highest of the values and the last one, if their words do not cover each other. */
+export function pickMarks(values: number[], textOf: (place: number, isLast: boolean) => string): ChartMark[] {
+  const last = values.length - 1;
+  const most = Math.max(0, ...values);
+  if (most === 0) return [];
+  const peak = values.lastIndexOf(most);
+  const mark = (place: number) => ({ place, text: textOf(place, place === last) });
+  if (peak === last) return [mark(last)];
+  const isNear = (last - peak) / last < MARK_WIDTH && (most - values[last]!) / most < MARK_HEIGHT;
+  return isNear ? [mark(peak)] : [mark(peak), mark(last)];
+}
+
 /** A few of many labels, the first and the last among them: as many as stand side by side on a phone. */
 export function pickLabels(labels: string[]): { label: string; at: number }[] {
   const longest = Math.max(1, ...labels.map((label) => label.length));
@@ -153,9 +234,15 @@ export function linePath(values: (number | null)[], top: number): string {
   return points.length ? `M${points.join("L")}` : "";
 }
 
+/** The field below a line. */
+export function areaPath(values: (number | null)[], top: number): string {
+  const line = linePath(values, top);
+  return line && `${line}L100 100L0 100Z`;
+}
+
 interface ChartBar {
   name: string;
-  parts: { label: string; color: string; value: number }[];
+  parts: { label: string; color: string; value: number; isLabelled?: boolean }[];
   /** What stands behind it; the sum, if left out. */
   says?: string;
 }
@@ -172,18 +259,22 @@ export function BarChart({ bars, length }: { bars: ChartBar[]; length: "count" |
           <div key={bar.name} className={css.bar}>
             <span className={css.name}>{bar.name}</span>
             <span className={css.track}>
-              {bar.parts.map(({ label, color, value }) => (
-                <i
-                  key={label}
-                  title={`${label}: ${value.toLocaleString()}`}
-                  style={{
-                    background: color,
-                    width: `${(value / (length === "share" ? sum(bar) : longest)) * 100}%`,
-                  }}
-                />
-              ))}
+              {bar.parts
+                .filter(({ value }) => value > 0)
+                .map(({ label, color, value, isLabelled }) => {
+                  const share = value / (length === "share" ? sum(bar) : longest);
+                  return (
+                    <i
+                      key={label}
+                      title={`${label}: ${value.toLocaleString("en")}`}
+                      style={{ background: color, width: `${share * 100}%` }}
+                    >
+                      {isLabelled && share >= LABELLED_SHARE && `${Math.round(share * 100)} %`}
+                    </i>
+                  );
+                })}
             </span>
-            <span className={css.total}>{bar.says ?? sum(bar).toLocaleString()}</span>
+            <span className={css.total}>{bar.says ?? sum(bar).toLocaleString("en")}</span>
           </div>
         ))}
       </div>

@@ -1,5 +1,7 @@
 import { expect, it } from "vitest";
 import {
+  describePending,
+  describeShares,
   formatDuration,
   formatMoment,
   listWaiting,
@@ -55,4 +57,18 @@ it("sums pending calls by approver", () => {
     { on: "Any reviewer", pending: 4, oldest: 1, agents: "(no name) 4" },
     { on: "Team finance", pending: 3, oldest: 9, agents: "bot 2, office 1" },
   ]);
+});
+
+it("says what stands out", () => {
+  const at = (time: string, pending: number) => ({ time, pending });
+  expect(describePending([at("Mon", 2), at("Tue", 7), at("Wed", 1)])).toBe("At most 7, Tue; 1 now.");
+  expect(describePending([at("Mon", 0)])).toBe("No call waited at the end of any interval.");
+  const shares = withOutcomes([
+    { ...NONE, name: "pay", approved: 6, edited: 1, rejected: 1 },
+    { ...NONE, name: "run_sql", approved: 2, rejected: 4 },
+  ]);
+  expect(describeShares(shares, "tool")).toBe("Most calls of run_sql are rejected: 4 of 6.");
+  expect(describeShares(shares.slice(0, 1), "tool")).toBe(
+    "By tool: people approved 7 of the 8 calls that ended.",
+  );
 });

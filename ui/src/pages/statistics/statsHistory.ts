@@ -51,6 +51,35 @@ export const withOutcomes = (shares: OutcomeCounts[]): (OutcomeCounts & { total:
 
 const total = (share: OutcomeCounts): number => OUTCOMES.reduce((sum, { name }) => sum + share[name], 0);
 
+/** "At most 27, Nov 13; 18 now." */
+export function describePending(data: { time: string; pending: number }[]): string {
+  const most = Math.max(0, ...data.map(({ pending }) => pending));
+  if (most === 0) return "No call waited at the end of any interval.";
+  const peak = data.findLast(({ pending }) => pending === most);
+  const now = data.at(-1)?.pending ?? 0;
+  if (now === most) return `${now.toLocaleString("en")} now, the most in this period.`;
+  return `At most ${most.toLocaleString("en")}, ${peak?.time}; ${now.toLocaleString("en")} now.`;
+}
+
+export function describeTimes({ p50_seconds, p95_seconds }: StatsHistory): string {
+  if (p50_seconds === null) return "Nobody decided in this period.";
+  return `Half are decided within ${formatDuration(p50_seconds)}, 95 % within ${formatDuration(p95_seconds)}.`;
+}
+
+const ENOUGH = 5; // calls, from which on a share says something
+
+/** What stands out among the outcomes: where people reject most, else how much they approve. */
+export function describeShares(data: (OutcomeCounts & { total: number })[], of: string): string {
+  const rejected = data
+    .filter((share) => share.total >= ENOUGH && share.rejected * 2 > share.total)
+    .sort((one, other) => other.rejected / other.total - one.rejected / one.total)[0];
+  if (rejected)
+    return `Most calls of ${rejected.name} are rejected: ${rejected.rejected.toLocaleString("en")} of ${rejected.total.toLocaleString("en")}.`;
+  const total = data.reduce((sum, share) => sum + share.total, 0);
+  const approved = data.reduce((sum, share) => sum + share.approved + share.edited, 0);
+  return `By ${of}: people approved ${approved.toLocaleString("en")} of the ${total.toLocaleString("en")} calls that ended.`;
+}
+
 interface WaitingCalls {
   on: string;
   pending: number;

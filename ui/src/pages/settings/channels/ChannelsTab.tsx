@@ -79,7 +79,7 @@ function FailedDeliveries({ admin }: { admin: boolean }) {
       {deadLetters.error && (
         <ErrorMessage error={deadLetters.error} onRetry={() => void deadLetters.refetch()} />
       )}
-      {deadLetters.data && !items.length && <Text size="sm">None.</Text>}
+      {deadLetters.data && !items.length && <Text size="sm">No dead letters.</Text>}
       {items.length > 0 && (
         <ul className={css.list} aria-label="Dead letters">
           {items.map((delivery) => (

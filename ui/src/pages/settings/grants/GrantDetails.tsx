@@ -7,8 +7,8 @@ import { isAdmin, type CurrentUser } from "../../../api/currentUser";
 import { Confirm } from "../../../components/Confirm";
 import { useSendMutation } from "../../../components/mutations";
 import { ErrorMessage, Loading } from "../../../components/States";
-import { formatSpan, TimeAgo } from "../../../components/TimeAgo";
-import { formatDateTime, type GrantInfo } from "../data";
+import { formatDateTime, formatSpan, TimeAgo } from "../../../components/TimeAgo";
+import type { GrantInfo } from "../data";
 import css from "../Settings.module.css";
 
 type Details = Schemas["GrantDetails"];
@@ -69,7 +69,7 @@ function Facts({ grant }: { grant: Details }) {
 }
 
 function Calls({ calls }: { calls: Details["calls"] }) {
-  if (!calls.length) return <Text size="sm">None yet.</Text>;
+  if (!calls.length) return <Text size="sm">No calls yet.</Text>;
   return (
     <ul className={css.calls}>
       {calls.map((use) => (

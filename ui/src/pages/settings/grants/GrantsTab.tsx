@@ -45,7 +45,10 @@ export default function GrantsTab({ me }: { me: CurrentUser }) {
         <ErrorMessage error={grants.error} onRetry={() => void grants.refetch()} />
       )}
       {grants.data?.items.length === 0 && (
-        <EmptyState title="No grants">Every call that the policy gates needs approval.</EmptyState>
+        <EmptyState title="No grants">
+          Every call that the policy gates needs approval. For a kind of call that you always approve, create
+          a grant.
+        </EmptyState>
       )}
       {!!grants.data?.items.length && (
         <ul className={css.list}>

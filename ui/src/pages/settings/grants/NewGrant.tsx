@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { callApi, fieldProblem, type Schemas } from "../../../api/client";
 import { useSendMutation } from "../../../components/mutations";
 import { ErrorMessage } from "../../../components/States";
-import { formatDateTime } from "../data";
+import { formatDateTime } from "../../../components/TimeAgo";
 import { describeGrant } from "./GrantDetails";
 
 const DURATIONS = [

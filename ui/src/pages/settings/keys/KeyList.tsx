@@ -5,8 +5,8 @@ import { Confirm } from "../../../components/Confirm";
 import { Dialog } from "../../../components/Dialog";
 import { useSendMutation } from "../../../components/mutations";
 import { Loading } from "../../../components/States";
-import { TimeAgo } from "../../../components/TimeAgo";
-import { describeKeyBinding, formatDateTime, isActiveKey, type KeyInfo } from "../data";
+import { formatDateTime, TimeAgo } from "../../../components/TimeAgo";
+import { describeKeyBinding, isActiveKey, type KeyInfo } from "../data";
 import css from "../Settings.module.css";
 
 const KeyForm = lazy(() => import("./KeyForm"));
@@ -18,7 +18,7 @@ interface KeyListProps {
 
 /** Keys with their owner, creation and last use. */
 export function KeyList({ keys, onRevoke }: KeyListProps) {
-  if (!keys.length) return <Text size="sm">None.</Text>;
+  if (!keys.length) return <Text size="sm">No keys.</Text>;
   return (
     <ul className={css.list}>
       {keys.map((key) => (

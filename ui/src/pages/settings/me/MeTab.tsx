@@ -1,19 +1,13 @@
-import {
-  Button,
-  Group,
-  PasswordInput,
-  SegmentedControl,
-  Stack,
-  Text,
-  useMantineColorScheme,
-} from "@mantine/core";
+import { Button, Group, PasswordInput, Stack, Text, useMantineColorScheme } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useState } from "react";
 import { useSearchParams } from "wouter";
 import { callApi } from "../../../api/client";
 import type { CurrentUser } from "../../../api/currentUser";
+import { Choice } from "../../../components/Choice";
 import { Confirm } from "../../../components/Confirm";
 import { useSendMutation } from "../../../components/mutations";
+import { NewPasswordInput } from "../../../components/NewPasswordInput";
 import { Section } from "../../../components/Section";
 import { ErrorMessage, Loading } from "../../../components/States";
 import {
@@ -77,11 +71,11 @@ function Appearance() {
   const { colorScheme, setColorScheme } = useMantineColorScheme();
   return (
     <Section title="Appearance">
-      <SegmentedControl
-        aria-label="Appearance"
+      <Choice
+        label="Appearance"
         value={colorScheme}
         onChange={(value) => setColorScheme(value as "light" | "dark" | "auto")}
-        data={[
+        options={[
           { value: "auto", label: "System" },
           { value: "light", label: "Light" },
           { value: "dark", label: "Dark" },
@@ -110,13 +104,7 @@ function Password() {
       >
         <Stack gap="sm" maw={360}>
           <PasswordInput name="old" label="Current password" autoComplete="current-password" required />
-          <PasswordInput
-            name="new"
-            label="New password"
-            autoComplete="new-password"
-            minLength={12}
-            required
-          />
+          <NewPasswordInput name="new" label="New password" required />
           {change.error && <ErrorMessage error={change.error} />}
           {change.isSuccess && (
             <Text role="status">Your password was changed. Your other sessions were ended.</Text>

@@ -1,4 +1,4 @@
-import { Anchor, Stack, Text } from "@mantine/core";
+import { Anchor, Button, Stack, Text } from "@mantine/core";
 import { Link } from "wouter";
 import { isAdmin, type CurrentUser } from "../../../api/currentUser";
 import { Section } from "../../../components/Section";
@@ -19,8 +19,17 @@ export default function TeamsTab({ me }: { me: CurrentUser }) {
       about={`Rules can ask a team; one vote from its members counts. Membership is set for each person${isAdmin(me) ? ": select one to change it." : ", by admins."}`}
     >
       {teams.length === 0 && (
-        <EmptyState title="No teams">
-          {isAdmin(me) ? "Add people to teams under People." : "Admins add people to teams."}
+        <EmptyState
+          title="No teams yet"
+          action={
+            isAdmin(me) && (
+              <Button variant="default" component={Link} href="/settings/people">
+                Choose a person
+              </Button>
+            )
+          }
+        >
+          {isAdmin(me) ? "Select a person and enter their teams." : "Admins add people to teams."}
         </EmptyState>
       )}
       {teams.length > 0 && (
