@@ -45,3 +45,14 @@ def test_a_link_to_nothing_says_so(site: Site, visit: Visit) -> None:  # R11
     page = visit(site.admin, "/a/01a1e154-1336-7cab-9db1-e7cefc446694")
     expect(page.get_by_text("Approval not found")).to_be_visible()
     expect(page.get_by_text("not in your workspace")).to_be_visible()
+
+
+def test_the_focus_stays_on_the_card_when_what_had_it_is_gone(site: Site, visit: Visit) -> None:  # R11 R14
+    card = open_card(visit, site.admin, site.propose(site.agent(), "send_mail", MAIL))
+    card.get_by_role("button", name="Respond").press("Enter")
+    expect(card.get_by_label("Message to the agent")).to_be_focused()
+    card.page.keyboard.press("Escape")
+    expect(card).to_be_focused()
+    card.get_by_role("button", name="Approve").press("Enter")
+    expect_status(card, "approved")
+    expect(card).to_be_focused()

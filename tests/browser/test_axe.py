@@ -102,7 +102,7 @@ PAGE_STATES = {
         f"card, {name}": PageState(f"/a/{{{name}}}") for name in ("pending", "odd", "nested", "high", "quorum", *STATES)
     },
     "question": PageState("/a/{question}"),
-    "card, more": PageState("/a/{odd}", click_all("Agent's explanation", "Add a comment", "More")),
+    "card, more": PageState("/a/{odd}", click_all("Agent's explanation", "Add a comment")),
     "card, rejecting": PageState("/a/{pending}", click_all("Reject")),
     "card, responding": PageState("/a/{pending}", click_all("Respond")),
     "editor": PageState("/a/{pending}", click_all("Edit")),

@@ -37,7 +37,7 @@ def test_a_rejection_has_a_reason_and_can_be_undone_for_a_moment(site: Site, vis
     expect(card.locator("[data-outcome]")).to_contain_text("Not Ann.")
     card.get_by_role("button", name="Undo").click()
     expect_status(card, "pending")
-    expect(card).to_contain_text("ann undid the rejection.")
+    expect(card).to_contain_text("You undid the rejection.")
     assert site.approval(approval_id)["decision"] is None
 
 
@@ -73,7 +73,7 @@ def test_only_what_the_rule_allows_is_offered_and_the_rest_says_why(site: Site, 
     expect(card.locator("[data-answer]")).to_have_text(["Approve", "Reject"])
     card.page.goto(f"/a/{site.propose(bot, 'pay', {'amount': 5})}")
     card = card_on(card.page)
-    expect(card.locator("[data-why-not]")).to_have_text("ann may not decide this. It needs bob.")
+    expect(card.locator("[data-why-not]")).to_have_text("You may not decide this. It needs bob.")
     expect(card.locator("[data-answer]")).to_have_count(0)
 
 
@@ -82,7 +82,6 @@ def test_people_ask_the_agent_remark_claim_and_delegate(site: Site, visit: Visit
     bot = site.agent()
     approval_id = site.propose(bot, "send_mail", MAIL)
     card = open_card(visit, site.admin, approval_id)
-    card.get_by_text("More", exact=True).click()
     card.get_by_label("Ask the agent").fill("Which Ann?")
     card.get_by_role("button", name="Ask", exact=True).click()
     expect(card.locator("[data-question]")).to_contain_text("The agent has not answered yet.")
@@ -92,8 +91,8 @@ def test_people_ask_the_agent_remark_claim_and_delegate(site: Site, visit: Visit
     card.get_by_role("button", name="Add", exact=True).click()
     expect(card.locator("[data-remark]")).to_contain_text("I know her.")
     card.get_by_role("button", name="Claim").click()
-    expect(card.locator("[data-claimed]")).to_have_text("claimed by ann")
+    expect(card.locator("[data-claimed]")).to_have_text("Claimed by you")
     card.get_by_label("Delegate to").select_option("team finance")
     card.get_by_role("button", name="Delegate").click()
-    expect(card.get_by_label("Who decides")).to_contain_text("ann delegated to team finance")
+    expect(card.get_by_label("Who decides")).to_contain_text("You delegated to team finance")
     assert site.approval(approval_id)["status"] == "pending"

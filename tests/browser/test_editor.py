@@ -134,7 +134,7 @@ def test_what_the_server_refuses_is_said_at_its_field_and_nothing_is_lost(site: 
     field(editor, "mail").fill("nobody")
     field(editor, "title").fill("Fix the login")
     editor.get_by_role("button", name="Approve with 2 changes").click()
-    expect(editor.get_by_text("mail must be a valid email.")).to_have_count(1)
+    expect(editor.get_by_text("mail must be an e-mail address.")).to_have_count(1)
     expect(field(editor, "mail")).to_be_focused()
     expect(field(editor, "title")).to_have_value("Fix the login")
     assert site.approval(approval_id)["status"] == "pending"

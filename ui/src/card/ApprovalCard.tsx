@@ -1,13 +1,4 @@
-import {
-  lazy,
-  Suspense,
-  useEffect,
-  useImperativeHandle,
-  useRef,
-  useState,
-  type ReactNode,
-  type Ref,
-} from "react";
+import { useEffect, useImperativeHandle, useRef, useState, type ReactNode, type Ref } from "react";
 import { useApproval, type ApprovalSnapshot } from "../api/approvals";
 import { ApiError } from "../api/client";
 import { useTick } from "../components/TimeAgo";
@@ -16,6 +7,7 @@ import { AgentStatements } from "./AgentStatements";
 import css from "./ApprovalCard.module.css";
 import { EditsNotice } from "./ArgumentEdits";
 import { Arguments } from "./Arguments";
+import { CardAside, MoreSection, useHasAside } from "./CardAside";
 import { CardEditor } from "./CardEditor";
 import { CardHead, type CardLocation } from "./CardHead";
 import { handleCardKey, mayEdit, startHold } from "./cardKeys";
@@ -29,9 +21,8 @@ import { Quorum } from "./Quorum";
 import { isQuestion } from "./Risk";
 import { ToolPreview } from "./ToolPreview";
 import { useApprovalCard, type ApprovalCardState } from "./useApprovalCard";
+import { usePersonName } from "./usePersonName";
 import { VisibleText } from "./VisibleText";
-
-const MoreActions = lazy(() => import("./MoreActions"));
 
 /** Card actions for a page's keyboard shortcuts; each does no more than the card's own buttons. */
 export interface CardHandle {
@@ -49,6 +40,8 @@ export interface CardHandle {
   rejectWithReason(): void;
   respond(): void;
   edit(): void;
+  /** Goes to the question for the agent. */
+  ask(): void;
   undo(): void;
 }
 
@@ -92,6 +85,8 @@ function Card({ approval, isOutdated, location, onChanged, onTooEarly, ref }: Lo
   useImperativeHandle(ref, () => makeHandle(state, article.current));
   const isEditing = state.opened === "edit";
   const isLine = useIsLine(approval, location);
+  const hasAside = useHasAside(location);
+  const [changesPlace, setChangesPlace] = useState<HTMLElement | null>(null);
   return (
     <article
       ref={article}
@@ -103,6 +98,7 @@ function Card({ approval, isOutdated, location, onChanged, onTooEarly, ref }: Lo
       data-status={approval.status}
       data-settled={state.settled || undefined}
       data-line={isLine || undefined}
+      data-beside={hasAside || undefined}
       aria-busy={Boolean(state.sending)}
       onKeyDown={(event) => handleCardKey(event, state)}
     >
@@ -115,16 +111,17 @@ function Card({ approval, isOutdated, location, onChanged, onTooEarly, ref }: Lo
         <Outcome state={state} />
         <Quorum approval={approval} />
         {isEditing ? (
-          <CardEditor state={state} showsTool={!isTopVisible} />
+          <CardEditor state={state} showsTool={!isTopVisible} changesPlace={changesPlace} />
         ) : (
           <ArgumentsSection state={state} />
         )}
         {!isEditing && <ToolPreview text={approval.card.preview} />}
         <AgentStatements card={approval.card} />
-        <Discussion approval={approval} />
-        {!isEditing && <MoreSection state={state} />}
+        {!hasAside && <Discussion approval={approval} />}
+        {!hasAside && !isEditing && <MoreSection state={state} />}
         {!isEditing && <DecisionPanel state={state} showsTool={!isTopVisible} />}
       </DecidedLine>
+      {hasAside && <CardAside state={state} isEditing={isEditing} changesRef={setChangesPlace} />}
     </article>
   );
 }
@@ -150,7 +147,8 @@ function DecidedLine({
   isLine: boolean;
   children: ReactNode;
 }) {
-  if (!isLine) return children;
+  const nameOf = usePersonName();
+  if (!isLine) return <div className={css.main}>{children}</div>;
   const { decision } = approval;
   return (
     <details className={css.decided}>
@@ -159,7 +157,7 @@ function DecidedLine({
         <span className={css.decidedWhat}>
           <VisibleText text={approval.card.sentence} />
         </span>
-        {decision && <span>by {decision.by}</span>}
+        {decision && <span>by {nameOf(decision.by)}</span>}
       </summary>
       <div className={css.decidedAll}>{children}</div>
     </details>
@@ -200,20 +198,6 @@ function ArgumentsSection({ state }: { state: ApprovalCardState }) {
   );
 }
 
-function MoreSection({ state }: { state: ApprovalCardState }) {
-  const [isOpened, setOpened] = useState(false);
-  return (
-    <details className={css.fold} onToggle={(event) => event.currentTarget.open && setOpened(true)}>
-      <summary>More</summary>
-      {isOpened && (
-        <Suspense fallback={<Loading />}>
-          <MoreActions state={state} />
-        </Suspense>
-      )}
-    </details>
-  );
-}
-
 /**
  * High-risk calls and unchecked findings are never approved by a page shortcut: it focuses the first incomplete
  * control.
@@ -238,12 +222,25 @@ function makeHandle(state: ApprovalCardState, article: HTMLElement | null): Card
     rejectWithReason: () => void (isFree("reject") && state.open("reject")),
     respond: () => {
       if (!isFree("respond")) return;
-      if (isQuestion(state.approval)) article?.querySelector<HTMLElement>(ANSWER_FIELD)?.focus();
+      if (isQuestion(state.approval))
+        article?.firstElementChild?.querySelector<HTMLElement>(ANSWER_FIELD)?.focus();
       else state.open("respond");
     },
     edit: () => mayEdit(state) && state.open("edit"),
+    ask: () => {
+      article?.querySelector("details[data-more]")?.setAttribute("open", "");
+      focusWhenThere(() => article?.querySelector<HTMLElement>("[data-form=ask] input"), MAX_FRAMES);
+    },
     undo: () => undoSecondsLeft(state.approval, performance.now()) > 0 && state.perform("undo"),
   };
+}
+
+const MAX_FRAMES = 120; // in which a part that is loaded on demand is waited for
+
+function focusWhenThere(find: () => HTMLElement | null | undefined, frames: number): void {
+  const found = find();
+  if (found) found.focus();
+  else if (frames > 0) requestAnimationFrame(() => focusWhenThere(find, frames - 1));
 }
 
 const ANSWER_FIELD = "input:not([type=hidden]), textarea, select"; // a question has no other fields

@@ -1,6 +1,7 @@
 import { Button, Text } from "@mantine/core";
 import type { ApprovalSnapshot } from "../api/approvals";
 import css from "./ApprovalCard.module.css";
+import { usePersonName } from "./usePersonName";
 import { VisibleText } from "./VisibleText";
 
 const MAX_SHOWN = 20;
@@ -29,10 +30,11 @@ export function EditsNotice({
 
 /** Edits by person. */
 export function EditList({ edits }: { edits: readonly ArgumentEdit[] }) {
+  const nameOf = usePersonName();
   return edits.map((edit) => (
     <div key={edit.seq} data-edited-by={edit.by}>
       <Text size="sm">
-        <strong>{edit.by}</strong> made {countChanges([edit])}:
+        <strong>{nameOf(edit.by, true)}</strong> made {countChanges([edit])}:
       </Text>
       <ul className={css.plainList}>
         {edit.changed.slice(0, MAX_SHOWN).map((changed) => (

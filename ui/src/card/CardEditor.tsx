@@ -4,6 +4,7 @@ import { Loading } from "../components/States";
 import { escapeInvisible } from "../components/escapeInvisible";
 import card from "./ApprovalCard.module.css";
 import css from "./Arguments.module.css";
+import { EarlySign } from "./EarlySign";
 import { nameFindingKind, titleFindings, type Acknowledgements } from "./Findings";
 import { RiskAndTool } from "./Risk";
 import type { ApprovalCardState } from "./useApprovalCard";
@@ -11,9 +12,17 @@ import { VisibleText } from "./VisibleText";
 
 const Editor = lazy(() => import("../editor/Editor"));
 
+interface CardEditorProps {
+  state: ApprovalCardState;
+  /** The head of the card is out of sight: risk and tool stand at the buttons too. */
+  showsTool: boolean;
+  /** Where the changes are shown while they are made, if there is room beside the card. */
+  changesPlace: HTMLElement | null;
+}
+
 /** The editor for the reviewed arguments; the user's draft survives changes to the call. */
-export function CardEditor({ state, showsTool }: { state: ApprovalCardState; showsTool: boolean }) {
-  const { approval, seen, newEdits, settled, sending, refusal, decide, open } = state;
+export function CardEditor({ state, showsTool, changesPlace }: CardEditorProps) {
+  const { approval, seen, newEdits, settled, sending, refusal, decide, open, tooEarly } = state;
   return (
     <>
       <Suspense fallback={<Loading label="Loading editor" />}>
@@ -27,13 +36,18 @@ export function CardEditor({ state, showsTool }: { state: ApprovalCardState; sho
           }}
           blocked={newEdits ? "Review the changes above before you send this." : ""}
           about={
-            showsTool && (
-              <div className={card.top} data-repeated>
-                <RiskAndTool approval={approval} />
-              </div>
-            )
+            <>
+              <EarlySign isShown={state.isEarly} />
+              {showsTool && (
+                <div className={card.top} data-repeated>
+                  <RiskAndTool approval={approval} />
+                </div>
+              )}
+            </>
           }
+          changesPlace={changesPlace}
           settled={settled}
+          onTooEarly={tooEarly}
           sending={sending === "edit"}
           refused={refusal}
           onSend={(args) => decide("edit", { args })}

@@ -3,12 +3,13 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useMemo, type ReactNode, type Ref } from "react";
 import { Link } from "wouter";
 import { approvalKey, type ApprovalSnapshot } from "../api/approvals";
-import { IconAgents, IconChat, IconPolicy, IconUser } from "../components/icons";
+import { IconAgents, IconChat, IconClock, IconPolicy, IconUser } from "../components/icons";
 import { formatSpan, TimeAgo, useTick } from "../components/TimeAgo";
 import css from "./ApprovalCard.module.css";
 import { isNearExpiry, secondsLeft, shareLeft } from "./clock";
 import { RiskAndTool } from "./Risk";
 import { splitSentence } from "./sentence";
+import { usePersonName } from "./usePersonName";
 import { VisibleText } from "./VisibleText";
 
 const REFRESH_INTERVAL = 1_500;
@@ -76,6 +77,7 @@ function Sentence({ card: { sentence, fields } }: Pick<ApprovalSnapshot, "card">
 
 /** The thread link is omitted in the chat itself. */
 function Facts({ approval, location }: { approval: ApprovalSnapshot; location: CardLocation }) {
+  const nameOf = usePersonName();
   const facts = approval.card.facts.filter(({ label }) => label !== "thread" || location !== "chat");
   return (
     <ul className={css.facts}>
@@ -92,7 +94,7 @@ function Facts({ approval, location }: { approval: ApprovalSnapshot; location: C
               component={Link}
               href={`/chat/${encodeURIComponent(approval.thread_id)}`}
             >
-              <VisibleText text={text} />
+              {THREAD_ID.test(text) ? "Open" : <VisibleText text={text} />}
             </Anchor>
           ) : (
             <strong>
@@ -103,11 +105,14 @@ function Facts({ approval, location }: { approval: ApprovalSnapshot; location: C
       ))}
       {approval.claimed_by && (
         <li data-claimed>
-          claimed by <strong>{approval.claimed_by}</strong>
+          Claimed by <strong>{nameOf(approval.claimed_by)}</strong>
         </li>
       )}
       <li>
-        requested{" "}
+        <span className={css.factIcon} aria-hidden>
+          <IconClock {...ICON} />
+        </span>
+        Requested{" "}
         <strong>
           <TimeAgo at={approval.created_at} />
         </strong>
@@ -116,6 +121,8 @@ function Facts({ approval, location }: { approval: ApprovalSnapshot; location: C
   );
 }
 
+/** An id that Interlock made, which says nothing to people. */
+const THREAD_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const FACT_LABELS: Record<string, string> = {
   requester: "Asked by",
   agent: "Agent",

@@ -3,6 +3,7 @@ import type { ReactNode } from "react";
 import { useLiveState } from "../live/live";
 import css from "./ApprovalCard.module.css";
 import type { ApprovalCardState } from "./useApprovalCard";
+import { usePersonName } from "./usePersonName";
 import { MultilineText } from "./VisibleText";
 
 /** Notices above the card: outdated data, a decision by somebody else, errors. */
@@ -39,9 +40,10 @@ function DecisionError({ state: { refusal, approval, opened } }: { state: Approv
 }
 
 function UndoneNotice({ state: { approval } }: { state: ApprovalCardState }) {
+  const nameOf = usePersonName();
   const last = approval.timeline.at(-1);
   if (approval.status !== "pending" || last?.kind !== "undone") return null;
-  return <Notice>{last.actor} undid the rejection. The approval is pending again.</Notice>;
+  return <Notice>{nameOf(last.actor, true)} undid the rejection. The request is open again.</Notice>;
 }
 
 function Notice({ children }: { children: ReactNode }) {

@@ -1,9 +1,12 @@
 import { Button, Group, Text, Textarea, TextInput } from "@mantine/core";
-import { lazy, Suspense, type FormEvent, type KeyboardEvent, type ReactNode } from "react";
+import { lazy, Suspense, useState, type FormEvent, type KeyboardEvent, type ReactNode } from "react";
 import type { DecisionKind } from "../api/approvals";
+import { useMe } from "../api/currentUser";
 import { Loading } from "../components/States";
 import css from "./ApprovalCard.module.css";
 import { ApproveButton } from "./ApproveButton";
+import { EarlySign } from "./EarlySign";
+import { isSendKey, toKeyStroke } from "./keys";
 import { isQuestion, RiskAndTool } from "./Risk";
 import type { ApprovalCardState } from "./useApprovalCard";
 import { MultilineText } from "./VisibleText";
@@ -28,6 +31,7 @@ export function DecisionPanel({ state, showsTool }: PanelProps) {
     <>
       {may("approve") && <CommentField state={state} />}
       <div className={css.answers} data-sticky>
+        <EarlySign isShown={state.isEarly} />
         {showsTool && (
           <div className={css.top} data-repeated>
             <RiskAndTool approval={approval} />
@@ -102,9 +106,11 @@ function checkHint(count: number): string {
   return count === 1 ? "Check the marked place first." : `Check the ${count} marked places first.`;
 }
 
+/** Open if there is a comment from before: nothing is sent that cannot be seen. */
 function CommentField({ state: { drafts, draft } }: { state: ApprovalCardState }) {
+  const [isOpen] = useState(drafts.comment !== "");
   return (
-    <details className={css.fold}>
+    <details className={css.fold} open={isOpen}>
       <summary>Add a comment</summary>
       <TextInput
         aria-label="Comment"
@@ -119,13 +125,14 @@ function CommentField({ state: { drafts, draft } }: { state: ApprovalCardState }
 
 /** The reasons for the decisions that the rule allows, without duplicates. */
 function BlockedReasons({ state: { approval } }: { state: ApprovalCardState }) {
+  const me = useMe().data?.name ?? "";
   const reasons = new Set(approval.decisions.flatMap((kind) => approval.may_not[kind] ?? []));
   if (!reasons.size) return null;
   return (
     <Group gap={4} data-why-not>
       {[...reasons].map((reason) => (
         <Text key={reason} size="sm">
-          <MultilineText text={reason} />
+          <MultilineText text={reason.startsWith(`${me} may `) ? `You${reason.slice(me.length)}` : reason} />
         </Text>
       ))}
     </Group>
@@ -190,12 +197,13 @@ function RespondForm({ state }: { state: ApprovalCardState }) {
           Send
         </Button>
         <BackButton state={state} />
+        <SendHint />
       </Group>
     </DecisionForm>
   );
 }
 
-/** Esc closes the form without sending; the draft is kept. */
+/** Esc closes the form without sending, and the draft is kept; Ctrl+Enter sends, also from a text of many lines. */
 function DecisionForm({
   state,
   onSend,
@@ -209,12 +217,12 @@ function DecisionForm({
     event.preventDefault();
     if (!state.sending) onSend();
   };
-  const onKeyDown = (event: KeyboardEvent) => {
-    if (event.key === "Escape" && !event.nativeEvent.isComposing) {
-      event.preventDefault();
-      event.stopPropagation();
-      state.open("");
-    }
+  const onKeyDown = (event: KeyboardEvent<HTMLFormElement>) => {
+    if (isSendKey(toKeyStroke(event))) event.currentTarget.requestSubmit();
+    else if (event.key === "Escape" && !event.nativeEvent.isComposing) closeForm(state, event.currentTarget);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
   };
   return (
     <form className={css.answers} data-sticky onSubmit={submit} onKeyDown={onKeyDown}>
@@ -223,9 +231,24 @@ function DecisionForm({
   );
 }
 
+/** The card gets the focus that the form had. */
+function closeForm(state: ApprovalCardState, form: Element): void {
+  form.closest("article")?.focus({ preventScroll: true });
+  state.open("");
+}
+
+/** For those who have a keyboard. */
+export function SendHint() {
+  return <span className={css.sendHint}>Ctrl+Enter sends</span>;
+}
+
 function BackButton({ state }: { state: ApprovalCardState }) {
   return (
-    <Button variant="default" className={css.wide} onClick={() => state.open("")}>
+    <Button
+      variant="default"
+      className={css.wide}
+      onClick={({ currentTarget }) => closeForm(state, currentTarget)}
+    >
       Back
     </Button>
   );

@@ -2,6 +2,7 @@ import { Text } from "@mantine/core";
 import type { ApprovalSnapshot } from "../api/approvals";
 import { TimeAgo } from "../components/TimeAgo";
 import css from "./ApprovalCard.module.css";
+import { usePersonName } from "./usePersonName";
 import { MultilineText } from "./VisibleText";
 
 interface CommentLine {
@@ -13,6 +14,7 @@ interface CommentLine {
 
 /** Questions to the agent with its replies, and comments by people. */
 export function Discussion({ approval }: { approval: ApprovalSnapshot }) {
+  const nameOf = usePersonName();
   const comments = listComments(approval.timeline);
   if (!approval.questions.length && !comments.length) return null;
   return (
@@ -20,7 +22,8 @@ export function Discussion({ approval }: { approval: ApprovalSnapshot }) {
       <ul className={css.plainList}>
         {approval.questions.map(({ number, by, at, text, reply }) => (
           <li key={number} data-question={number}>
-            <strong>{by}</strong> asked, <TimeAgo at={at} />: <MultilineText text={text ?? "erased"} />
+            <strong>{nameOf(by, true)}</strong> asked, <TimeAgo at={at} />:{" "}
+            <MultilineText text={text ?? "erased"} />
             <div className={css.quotation}>
               {reply ? (
                 <>
@@ -38,7 +41,7 @@ export function Discussion({ approval }: { approval: ApprovalSnapshot }) {
         ))}
         {comments.map(({ seq, by, at, text }) => (
           <li key={seq} data-remark>
-            <strong>{by}</strong>, <TimeAgo at={at} />: <MultilineText text={text} />
+            <strong>{nameOf(by, true)}</strong>, <TimeAgo at={at} />: <MultilineText text={text} />
           </li>
         ))}
       </ul>

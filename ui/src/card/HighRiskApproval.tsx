@@ -3,7 +3,7 @@ import { useReducedMotion } from "@mantine/hooks";
 import { useEffect, useRef, useState, type KeyboardEvent, type ReactNode } from "react";
 import css from "./ApprovalCard.module.css";
 import type { ApproveButtonProps } from "./ApproveButton";
-import { isDeliberatePress, isHoldKey } from "./keys";
+import { isDeliberatePress, isHoldKey, toKeyStroke } from "./keys";
 
 const HOLD_TIME = 1_000;
 const COUNT = 3;
@@ -32,6 +32,11 @@ export function HighRiskApproval({
         onReleasedEarly={() => setHint(true)}
       >
         Hold to approve{what}
+        {!what && (
+          <span className={css.holdKey} aria-hidden>
+            A
+          </span>
+        )}
       </HoldButton>
       {hint && ready && <TypedName approval={approval} onApprove={approve} />}
     </>
@@ -111,7 +116,7 @@ function HoldButton({ onHeld, onTooEarly, onReleasedEarly, children, ...props }:
     stop();
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    const stroke = { ...toStroke(event), isComposing: event.nativeEvent.isComposing };
+    const stroke = toKeyStroke(event);
     const isLetter = event.key.toLowerCase() === "a" && !event.ctrlKey && !event.metaKey && !event.altKey;
     if (event.key !== "Enter" && event.key !== " " && !isLetter) return;
     event.preventDefault();
@@ -154,8 +159,4 @@ function HoldCount() {
       {left}
     </span>
   ) : null;
-}
-
-function toStroke({ key, repeat, keyCode, altKey, ctrlKey, metaKey, shiftKey }: KeyboardEvent) {
-  return { key, repeat, keyCode, altKey, ctrlKey, metaKey, shiftKey };
 }

@@ -8,6 +8,7 @@ import css from "./ApprovalCard.module.css";
 import { countChanges, EditList, readEdits } from "./ArgumentEdits";
 import { undoSecondsLeft } from "./clock";
 import type { ApprovalCardState } from "./useApprovalCard";
+import { usePersonName } from "./usePersonName";
 import { MultilineText } from "./VisibleText";
 
 const PREVIEW_LENGTH = 1_500;
@@ -73,10 +74,11 @@ const TONES: Partial<Record<ApprovalSnapshot["status"], string>> = {
 };
 
 function DecidedBy({ approval: { decision } }: { approval: ApprovalSnapshot }) {
+  const nameOf = usePersonName();
   if (!decision) return null;
   return (
     <Text size="sm" data-decided-by={decision.by}>
-      By <strong>{decision.by}</strong>
+      By <strong>{nameOf(decision.by)}</strong>
       {decision.via && ` (${decision.via})`}, <TimeAgo at={decision.at} />
     </Text>
   );
@@ -84,14 +86,15 @@ function DecidedBy({ approval: { decision } }: { approval: ApprovalSnapshot }) {
 
 /** Who cancelled the call or recorded its outcome. */
 function EndedBy({ approval }: { approval: ApprovalSnapshot }) {
+  const nameOf = usePersonName();
   const last = approval.timeline.findLast(({ kind }) => kind === "cancelled" || kind === "resolved");
   if (!last) return null;
   const { note, reason } = last.content ?? {};
   return (
     <>
       <Text size="sm" data-ended-by={last.actor}>
-        <strong>{last.actor}</strong> {last.kind === "cancelled" ? "cancelled it" : "recorded the outcome"},{" "}
-        <TimeAgo at={last.at} />
+        <strong>{nameOf(last.actor, true)}</strong>{" "}
+        {last.kind === "cancelled" ? "cancelled it" : "recorded the outcome"}, <TimeAgo at={last.at} />
       </Text>
       <LabeledText label="Note" text={String(note ?? reason ?? "")} />
     </>

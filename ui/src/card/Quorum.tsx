@@ -2,6 +2,7 @@ import { Text } from "@mantine/core";
 import type { ApprovalSnapshot } from "../api/approvals";
 import { TimeAgo } from "../components/TimeAgo";
 import css from "./ApprovalCard.module.css";
+import { usePersonName } from "./usePersonName";
 
 type Stage = ApprovalSnapshot["stages"][number];
 
@@ -9,13 +10,14 @@ const MAX_PIPS = 10;
 
 /** The votes so far and the approvers still needed; nothing if one approval is enough. */
 export function Quorum({ approval }: { approval: ApprovalSnapshot }) {
+  const nameOf = usePersonName();
   const isPending = approval.status === "pending";
   const onlyOne = approval.quorum.need === 1 && !approval.stages[0]?.approvers;
   if (onlyOne && !approval.delegations.length) return null;
   return (
     <div
       role="group"
-      className={css.block}
+      className={`${css.block} ${css.quorum}`}
       aria-label="Who decides"
       data-quorum={`${approval.quorum.have} of ${approval.quorum.need}`}
     >
@@ -31,8 +33,8 @@ export function Quorum({ approval }: { approval: ApprovalSnapshot }) {
       <ul className={css.plainList}>
         {approval.votes.map((vote) => (
           <li key={`${vote.stage} ${vote.seat}`}>
-            ✓ <strong>{vote.by}</strong>
-            {vote.seat !== vote.by && ` for ${vote.seat}`}, <TimeAgo at={vote.at} />
+            ✓ <strong>{nameOf(vote.by)}</strong>
+            {vote.seat !== vote.by && ` for ${nameOf(vote.seat)}`}, <TimeAgo at={vote.at} />
           </li>
         ))}
         {approval.stages.length > 1 &&
@@ -44,8 +46,10 @@ export function Quorum({ approval }: { approval: ApprovalSnapshot }) {
           ))}
         {approval.delegations.map((delegation, index) => (
           <li key={index}>
-            <strong>{delegation.by}</strong> delegated to{" "}
-            {[...delegation.to.users, ...delegation.to.teams.map(teamLabel)].join(", ")}
+            <strong>{nameOf(delegation.by, true)}</strong> delegated to{" "}
+            {[...delegation.to.users.map((name) => nameOf(name)), ...delegation.to.teams.map(teamLabel)].join(
+              ", ",
+            )}
           </li>
         ))}
         {isPending && approval.needed && <li data-needed>Still needed: {approval.needed}</li>}

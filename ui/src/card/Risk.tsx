@@ -8,6 +8,13 @@ export function isQuestion({ decisions }: Pick<ApprovalSnapshot, "decisions">): 
   return decisions.length === 1 && decisions[0] === "respond";
 }
 
+const QUESTION_TOOL = "request_human_input"; // the server's tool for questions; nobody else can have its name
+
+/** Whether there is no tool of somebody else behind it. */
+export function isPlainQuestion(approval: Pick<ApprovalSnapshot, "decisions" | "tool">): boolean {
+  return isQuestion(approval) && approval.tool === QUESTION_TOOL;
+}
+
 /** The mark of the card: a question has no risk. */
 function riskOf(approval: Pick<ApprovalSnapshot, "card" | "effect" | "decisions">): RiskLevel {
   if (isQuestion(approval)) return "question";
@@ -23,9 +30,11 @@ export function RiskAndTool({ approval }: { approval: ApprovalSnapshot }) {
       <span data-risk={approval.card.risk}>
         <RiskLabel risk={riskOf(approval)} />
       </span>
-      <span className={css.tool} data-tool>
-        <VisibleText text={approval.card.tool} />
-      </span>
+      {!isPlainQuestion(approval) && (
+        <span className={css.tool} data-tool>
+          <VisibleText text={approval.card.tool} />
+        </span>
+      )}
     </>
   );
 }

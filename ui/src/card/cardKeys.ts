@@ -1,11 +1,11 @@
 import type { KeyboardEvent } from "react";
-import { isApproveKey, isEditKey, isHoldKey } from "./keys";
+import { isApproveKey, isEditKey, isHoldKey, toKeyStroke } from "./keys";
 import type { ApprovalCardState } from "./useApprovalCard";
 
 /** Keys of a card that has the focus, or a control in it. */
 export function handleCardKey(event: KeyboardEvent<HTMLElement>, state: ApprovalCardState): void {
   const focused = event.target === event.currentTarget;
-  const stroke = { ...toKeyStroke(event), isComposing: event.nativeEvent.isComposing };
+  const stroke = toKeyStroke(event);
   if (
     isApproveKey(stroke, {
       focused,
@@ -30,10 +30,6 @@ function pressHold(event: KeyboardEvent<HTMLElement>): void {
   event.stopPropagation(); // the page has a shortcut of the same key
   event.nativeEvent.stopImmediatePropagation();
   startHold(event.currentTarget);
-}
-
-function toKeyStroke({ key, repeat, keyCode, altKey, ctrlKey, metaKey, shiftKey }: KeyboardEvent) {
-  return { key, repeat, keyCode, altKey, ctrlKey, metaKey, shiftKey };
 }
 
 function mayHold(state: ApprovalCardState): boolean {

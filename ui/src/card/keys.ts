@@ -1,3 +1,5 @@
+import type { KeyboardEvent } from "react";
+
 /** A key press, from React or the DOM. */
 export interface KeyStroke {
   key: string;
@@ -8,6 +10,13 @@ export interface KeyStroke {
   ctrlKey: boolean;
   metaKey: boolean;
   shiftKey: boolean;
+}
+
+/** The stroke of a React event, which lacks what the browser's own event knows of compositions. */
+export function toKeyStroke(event: KeyboardEvent): KeyStroke {
+  const { key, repeat, keyCode, altKey, ctrlKey, metaKey, shiftKey } = event;
+  const { isComposing } = event.nativeEvent;
+  return { key, repeat, keyCode, altKey, ctrlKey, metaKey, shiftKey, isComposing };
 }
 
 /** The card's state for keyboard decisions. */

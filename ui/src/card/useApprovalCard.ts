@@ -16,16 +16,11 @@ import {
 import { findEditsSince, type ArgumentEdit } from "./ArgumentEdits";
 import { SETTLE_MS } from "./clock";
 import type { Acknowledgements } from "./Findings";
+import { useCardDrafts, type CardDrafts } from "./useCardDrafts";
+import { useShortSign } from "./useShortSign";
 
 /** The form that is open in the card. */
 type OpenForm = "" | "edit" | "respond" | "reject";
-
-/** Unsent input; it is kept when a form is closed. */
-interface CardDrafts {
-  reason: string;
-  message: string;
-  comment: string;
-}
 
 /** An approval, and the user's work on it. */
 export interface ApprovalCardState {
@@ -40,6 +35,8 @@ export interface ApprovalCardState {
   settled: boolean;
   /** Something was pressed before the card had settled: it does nothing but say so. */
   tooEarly: () => void;
+  /** That was just now, and only the card can say so. */
+  isEarly: boolean;
   /** The user may approve, and all findings are checked. */
   ready: boolean;
   opened: OpenForm;
@@ -55,7 +52,7 @@ export interface ApprovalCardState {
   acceptChanges: () => void;
 }
 
-const EMPTY: CardDrafts = { reason: "", message: "", comment: "" };
+const DECIDED_DRAFTS = { reason: "", message: "", comment: "" }; // what a decision carries
 
 export function useApprovalCard(
   now: ApprovalSnapshot,
@@ -64,7 +61,8 @@ export function useApprovalCard(
 ): ApprovalCardState {
   const [seen, setSeen] = useState(now);
   const [opened, open] = useState<OpenForm>("");
-  const [drafts, setDrafts] = useState(EMPTY);
+  const [drafts, draft] = useCardDrafts(now.id);
+  const [isEarly, showEarly] = useShortSign();
   const { sending, refusal, send, forget } = useAction(now.id);
   const newEdits = sending ? null : findEditsSince(seen, now);
   const may = (kind: DecisionKind) => now.status === "pending" && now.may_decide.includes(kind);
@@ -72,7 +70,7 @@ export function useApprovalCard(
   const editAcknowledgements = useEditAcknowledgements(refusal);
   const finish = (after: ApprovalSnapshot) => {
     open("");
-    setDrafts(EMPTY);
+    draft(DECIDED_DRAFTS);
     setSeen(after);
     onChanged?.(after);
   };
@@ -83,7 +81,8 @@ export function useApprovalCard(
     acknowledgements,
     editAcknowledgements,
     settled: useIsStable(`${now.id} ${now.version}`),
-    tooEarly: () => onTooEarly?.(),
+    tooEarly: onTooEarly ?? showEarly,
+    isEarly,
     ready:
       may("approve") &&
       !newEdits &&
@@ -95,7 +94,7 @@ export function useApprovalCard(
       open(form);
     },
     drafts,
-    draft: (more) => setDrafts({ ...drafts, ...more }),
+    draft,
     may,
     sending,
     refusal,

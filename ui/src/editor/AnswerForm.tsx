@@ -1,10 +1,11 @@
 import { Button, Group, Radio, Stack, Tabs, Textarea } from "@mantine/core";
-import { useCallback, useEffect, useId, useMemo, useRef, useState } from "react";
+import { useCallback, useEffect, useId, useMemo, useRef, useState, type KeyboardEvent } from "react";
 import type { ApprovalSnapshot } from "../api/approvals";
 import type { ApiError } from "../api/client";
+import { isSendKey, toKeyStroke } from "../card/keys";
 import { escapeInvisible } from "../components/escapeInvisible";
 import { FormView, TextView } from "./ArgumentsView";
-import { checkSchema, type SchemaProblem } from "./checkSchema";
+import { checkSchema, toPlainWords, type SchemaProblem } from "./checkSchema";
 import css from "./Editor.module.css";
 import { FIRST_PROBLEM, useFocusFirst, useStableValue } from "./hooks";
 import { RefusalNotice } from "./Notices";
@@ -35,16 +36,26 @@ export default function AnswerForm({ approval, sending, refused, onSend }: Answe
     sent.current = drafting.draft.value;
     onSend(answer);
   };
-  if (schema)
-    return (
-      <SchemaAnswer
-        {...common}
-        {...{ schema, refused, serverProblems }}
-        onAnswer={(answer) => send({ answer })}
-      />
-    );
-  if (choices) return <ChoiceAnswer {...common} choices={choices} onAnswer={(answer) => send({ answer })} />;
-  return <TextAnswer {...common} onMessage={(message) => send({ message })} />;
+  const onAnswer = (answer: unknown) => send({ answer });
+  return (
+    <div role="group" aria-label="Answer" onKeyDown={sendByKey}>
+      {schema ? (
+        <SchemaAnswer {...common} {...{ schema, refused, serverProblems, onAnswer }} />
+      ) : choices ? (
+        <ChoiceAnswer {...common} {...{ choices, onAnswer }} />
+      ) : (
+        <TextAnswer {...common} onMessage={(message) => send({ message })} />
+      )}
+    </div>
+  );
+}
+
+/** Ctrl+Enter does what the button does, where it may be pressed. */
+function sendByKey(event: KeyboardEvent<HTMLElement>): void {
+  if (!isSendKey(toKeyStroke(event))) return;
+  event.preventDefault();
+  event.stopPropagation();
+  event.currentTarget.querySelector<HTMLButtonElement>("[data-answer=respond]:enabled")?.click();
 }
 
 interface AnswerProps {
@@ -122,7 +133,7 @@ function SchemaAnswer({ drafting, sending, schema, refused, serverProblems, onAn
   useEffect(() => setTyping(unread.current), [draft]);
   const plan = useMemo(() => planWithinLimits(schema, [draft.value], []), [schema, draft.value]);
   const found = useMemo(() => checkSchema(schema, draft.value), [schema, draft.value]);
-  const problems = useStableValue(isSubmitted ? [...found, ...serverProblems] : []);
+  const problems = useStableValue(isSubmitted ? [...found, ...serverProblems].map(toPlainWords) : []);
   const root = useRef<HTMLDivElement>(null);
   useFocusFirst(root, isSubmitted ? FIRST_PROBLEM : NO_SELECTORS, isSubmitted && refused);
   const toJson = useCallback(() => setTab("json"), []);
@@ -174,6 +185,7 @@ function SendButton({ sending, ready, onSend }: { sending: boolean; ready: boole
       <Button data-answer="respond" onClick={onSend} loading={sending} disabled={!ready}>
         Send answer
       </Button>
+      <span className={css.sendHint}>Ctrl+Enter sends</span>
     </Group>
   );
 }

@@ -12,12 +12,14 @@ import {
   type KeyboardEvent,
   type ReactNode,
 } from "react";
+import { createPortal } from "react-dom";
 import type { ApprovalSnapshot } from "../api/approvals";
 import type { ApiError } from "../api/client";
 import { ApproveButton } from "../card/ApproveButton";
-import { isSendKey } from "../card/keys";
+import { isSendKey, toKeyStroke } from "../card/keys";
 import { Loading } from "../components/States";
 import { FormView, TextView } from "./ArgumentsView";
+import { ChangesBeside } from "./ChangesBeside";
 import css from "./Editor.module.css";
 import { FIRST_INPUT, FIRST_PROBLEM, useFocusFirst } from "./hooks";
 import { DraftNotice, readDraftStatus, RefusalNotice } from "./Notices";
@@ -38,6 +40,10 @@ interface EditorProps {
   blocked?: string;
   /** What stands above the buttons: risk and tool, where the head of the card is out of sight. */
   about?: ReactNode;
+  /** Where the changes are shown while they are made. */
+  changesPlace?: HTMLElement | null;
+  /** Pressed before the card had settled. */
+  onTooEarly?: () => void;
   onSend: (args: Record<string, unknown>) => void;
   onClose: () => void;
 }
@@ -50,6 +56,8 @@ export default function Editor({
   refused,
   blocked = "",
   about,
+  changesPlace,
+  onTooEarly,
   onSend,
   onClose,
 }: EditorProps) {
@@ -90,6 +98,7 @@ export default function Editor({
     !typing &&
     problems.length === 0 &&
     isObject(draft.value);
+  const reset = state === "open" ? () => drafting.setValue(before) : undefined;
   const send = () => {
     if (!ready || !isObject(draft.value)) return;
     sent.current = draft.value;
@@ -101,11 +110,12 @@ export default function Editor({
   };
   const focusProblem = () => findProblem(root.current)?.focus();
   const onKeyDown = (event: KeyboardEvent) => {
-    if (isSendKey({ ...toStroke(event), isComposing: event.nativeEvent.isComposing })) {
+    if (isSendKey(toKeyStroke(event))) {
       event.preventDefault();
       event.stopPropagation();
       if (problems.length > 0) focusProblem();
-      else if (settled && approval.card.risk !== "high") send();
+      else if (!settled) onTooEarly?.();
+      else if (approval.card.risk !== "high") send();
       return;
     }
     if (event.key !== "Escape" || event.defaultPrevented) return;
@@ -151,10 +161,7 @@ export default function Editor({
           </Tabs.Panel>
           <Tabs.Panel value="changes">
             <Suspense fallback={<Loading />}>
-              <ChangesView
-                changes={changes}
-                onReset={state === "open" ? () => drafting.setValue(before) : undefined}
-              />
+              <ChangesView changes={changes} onReset={reset} />
             </Suspense>
           </Tabs.Panel>
         </Tabs>
@@ -178,6 +185,7 @@ export default function Editor({
               settled={settled}
               sending={sending}
               onApprove={send}
+              onTooEarly={onTooEarly}
             />
             <Button variant="default" onClick={close}>
               Close
@@ -192,6 +200,7 @@ export default function Editor({
           </div>
         )}
       </Stack>
+      {changesPlace && createPortal(<ChangesBeside changes={changes} onReset={reset} />, changesPlace)}
     </section>
   );
 }
@@ -201,10 +210,6 @@ const QUIETLY = { preventScroll: true }; // the editor opens at its top
 function findProblem(root: HTMLElement | null): HTMLElement | null | undefined {
   const found = FIRST_PROBLEM.map((each) => root?.querySelector<HTMLElement>(each));
   return found.find((each) => each);
-}
-
-function toStroke({ key, repeat, keyCode, altKey, ctrlKey, metaKey, shiftKey }: KeyboardEvent) {
-  return { key, repeat, keyCode, altKey, ctrlKey, metaKey, shiftKey };
 }
 
 interface FootNoteProps {

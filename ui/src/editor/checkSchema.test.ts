@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { checkSchema } from "./checkSchema";
+import { checkSchema, toPlainWords } from "./checkSchema";
 
 const issue = {
   type: "object",
@@ -71,5 +71,16 @@ describe("the schema check in the browser", () => {
     expect(checkSchema({ patternProperties: { "^x": {} }, additionalProperties: false }, { x: 1 })).toEqual(
       [],
     );
+  });
+
+  it("calls formats by what people call them", () => {
+    const said = ["email", "date-time", "hostname"].map((name) =>
+      toPlainWords({ pointer: "/a", message: `must be a valid ${name}` }),
+    );
+    expect(said).toEqual([
+      { pointer: "/a", message: "must be an e-mail address" },
+      { pointer: "/a", message: "must be a date and a time" },
+      { pointer: "/a", message: "must be a valid hostname" },
+    ]);
   });
 });

@@ -42,6 +42,23 @@ export function checkSchema(schema: unknown, value: unknown, root: unknown = sch
   }
 }
 
+const FORMAT_NAMES: Record<string, string> = {
+  email: "an e-mail address",
+  uri: "a complete web address, like https://example.com",
+  date: "a date",
+  "date-time": "a date and a time",
+  time: "a time",
+};
+
+/** A format by what people call it, whether the browser or the server found the problem. */
+export function toPlainWords({ pointer, message }: SchemaProblem): SchemaProblem {
+  const format = /^must be a valid ([\w-]+)$/.exec(message)?.[1] ?? "";
+  return {
+    pointer,
+    message: Object.hasOwn(FORMAT_NAMES, format) ? `must be ${FORMAT_NAMES[format]}` : message,
+  };
+}
+
 class StepLimitReached extends Error {}
 
 class Checker {

@@ -2,7 +2,7 @@ import { useMemo, useRef } from "react";
 import type { ApprovalSnapshot } from "../api/approvals";
 import type { ApiError } from "../api/client";
 import { stringifyJson } from "../api/json";
-import { checkSchema, type SchemaProblem } from "./checkSchema";
+import { checkSchema, toPlainWords, type SchemaProblem } from "./checkSchema";
 import { generalizePointer, makeFormPlan, TooManyFields, type FormPlan } from "./formPlan";
 import { useStableValue } from "./hooks";
 import { countValues, isObject, sameValue, valueAt } from "./values";
@@ -111,5 +111,7 @@ export function hasField(plan: FormPlan, pointer: string): boolean {
 }
 
 function distinct(problems: SchemaProblem[]): SchemaProblem[] {
-  return [...new Map(problems.map((each) => [`${each.pointer}\n${each.message}`, each])).values()];
+  return [
+    ...new Map(problems.map(toPlainWords).map((each) => [`${each.pointer}\n${each.message}`, each])).values(),
+  ];
 }

@@ -1,5 +1,5 @@
 import { Alert, Anchor } from "@mantine/core";
-import { lazy, Suspense, useCallback, useEffect, useState } from "react";
+import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { Link, useParams } from "wouter";
 import { useApproval } from "../api/approvals";
 import { useMe } from "../api/currentUser";
@@ -8,6 +8,7 @@ import { ApprovalCard } from "../card/ApprovalCard";
 import { Page } from "../components/Page";
 import { usePageTitle } from "../components/PageTitle";
 import { Loading } from "../components/States";
+import { useFocusKeeper } from "../components/useFocusKeeper";
 import { readLinkToken, setLinkCounts } from "../live/approvalLink";
 import css from "./ApprovalPage.module.css";
 
@@ -16,39 +17,26 @@ const DeliveryList = lazy(() => import("./DeliveryList"));
 /** The target of links in notifications: the card alone. */
 export default function ApprovalPage() {
   const { id = "" } = useParams();
+  const root = useRef<HTMLDivElement>(null);
   const byLink = useLinkIsMine(id);
-  const [isEarly, sayTooEarly] = useShortSign();
   usePageTitle(useApproval(id).data?.card.sentence ?? "");
+  useFocusKeeper(root, () =>
+    root.current?.querySelector<HTMLElement>("article")?.focus({ preventScroll: true }),
+  );
   const inbox = (
     <Anchor component={Link} href="/inbox" size="sm">
       Inbox
     </Anchor>
   );
   return (
-    <div className={css.page} data-by-link={byLink || undefined}>
+    <div ref={root} className={`${css.page} ${css.roomy}`} data-by-link={byLink || undefined}>
       <Page title="Approval" actions={inbox}>
         <LinkOwnerNotice id={id} />
-        <ApprovalCard id={id} location="page" onTooEarly={sayTooEarly} />
+        <ApprovalCard id={id} location="page" />
         <NotificationsSection id={id} />
       </Page>
-      <div role="status" className={css.early} data-shown={isEarly || undefined}>
-        {isEarly && "One moment"}
-      </div>
     </div>
   );
-}
-
-const SIGN_TIME = 2_000; // ms
-
-/** Whether something happened just now, and the function that says so. */
-function useShortSign(): [isShown: boolean, show: () => void] {
-  const [isShown, setShown] = useState(false);
-  useEffect(() => {
-    if (!isShown) return;
-    const timer = setTimeout(() => setShown(false), SIGN_TIME);
-    return () => clearTimeout(timer);
-  }, [isShown]);
-  return [isShown, useCallback(() => setShown(true), [])];
 }
 
 /** Loaded when it is opened. */

@@ -4,6 +4,7 @@ import type { Ref } from "react";
 import { useApproval, type ApprovalSnapshot } from "../../api/approvals";
 import { ApprovalCard, type CardHandle } from "../../card/ApprovalCard";
 import { Loading } from "../../components/States";
+import { IconBack } from "../../components/icons";
 import css from "./Inbox.module.css";
 
 interface Props {
@@ -23,7 +24,14 @@ export default function CardPane({ id, nextId, card, onChanged, onTooEarly, onBa
   const [shown] = useDebouncedValue(id, KEY_HOLD_DELAY, { leading: true });
   return (
     <>
-      <Button className={css.back} variant="default" mih={44} onClick={onBack}>
+      <Button
+        className={css.back}
+        variant="subtle"
+        mih={44}
+        px="xs"
+        leftSection={<IconBack size={16} stroke={1.75} aria-hidden />}
+        onClick={onBack}
+      >
         Back to the list
       </Button>
       {shown === id ? (

@@ -5,6 +5,7 @@ import { useSearchParams } from "wouter";
 import { mayDecide, useMe } from "../../api/currentUser";
 import { usePageTitle } from "../../components/PageTitle";
 import { EmptyState, Loading } from "../../components/States";
+import { useFocusKeeper } from "../../components/useFocusKeeper";
 import { AllDone, EmptyInbox } from "./EmptyInbox";
 import { nextOpen } from "./feed";
 import { useFeed } from "./feedStore";
@@ -13,12 +14,12 @@ import { readFilters, writeFilters, type InboxFilters } from "./filters";
 import css from "./Inbox.module.css";
 import { InboxHead } from "./InboxHead";
 import { InboxList, type InboxListHandle } from "./InboxList";
+import { oneLine } from "./InboxRow";
 import { useInboxKeys } from "./keys";
 import { Toasts } from "./Toasts";
 import { useAnnouncements } from "./useAnnouncements";
 import { useDecisionFeedback } from "./useDecisionFeedback";
 import { useFlow } from "./useFlow";
-import { useFocusKeeper } from "./useFocusKeeper";
 import { focusCard, ONE_MOMENT, useInboxActions } from "./useInboxActions";
 import { useInboxLocation } from "./useInboxLocation";
 import { useSelection } from "./useSelection";
@@ -61,7 +62,7 @@ export default function Inbox() {
     onDecided: flow.advance,
     onUndone: flow.openCard,
   });
-  usePageTitle(feed.rows.get(location.id)?.sentence ?? "");
+  usePageTitle(oneLine(feed.rows.get(location.id)?.sentence ?? ""));
 
   const changeFilters = (changed: Partial<InboxFilters>) =>
     setSearch((old) => writeFilters(old, changed), { replace: true });
@@ -102,6 +103,7 @@ export default function Inbox() {
       announce,
       openRequest,
       undo: undo.last,
+      reveal,
       help: setHelpOpen,
     }),
   );

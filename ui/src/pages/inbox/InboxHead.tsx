@@ -73,6 +73,7 @@ function NewRequestsButton({ count, onReveal }: { count: number; onReveal: () =>
     <button type="button" className={css.news} onClick={onReveal}>
       <IconUp size={14} stroke={2} aria-hidden />
       {newRequestsLabel(count)}
+      <kbd aria-hidden>N</kbd>
     </button>
   );
 }

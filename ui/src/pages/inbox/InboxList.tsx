@@ -8,6 +8,7 @@ import {
   useState,
   type Ref,
 } from "react";
+import { useMe } from "../../api/currentUser";
 import { useTick } from "../../components/TimeAgo";
 import type { Feed } from "./feed";
 import css from "./Inbox.module.css";
@@ -38,6 +39,7 @@ export function InboxList({ feed, current, selected, onNearEnd, onVisible, onTog
   const [pendingFocus, setPendingFocus] = useState("");
   const { ids, rows } = feed;
   const now = useTick();
+  const me = useMe().data?.name ?? "";
   const virtual = useVirtualizer({
     count: ids.length,
     getScrollElement: () => scroller.current,
@@ -89,6 +91,7 @@ export function InboxList({ feed, current, selected, onNearEnd, onVisible, onTog
             <InboxRow
               key={row.id}
               row={row}
+              me={me}
               now={now}
               top={start}
               position={index + 1}

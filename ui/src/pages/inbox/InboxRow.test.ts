@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { endLabel, riskMark } from "./InboxRow";
+import { endLabel, oneLine, riskMark } from "./InboxRow";
 import { spokenSpan } from "./TimeRing";
 
 const AT = "2027-01-15T08:00:00Z";
@@ -21,6 +21,15 @@ it.each([
 ] as const)("%s after %s by %s", (status, kind, by, label) => {
   const decision = { kind, by, at: AT, via: "", reason: "", comment: "" };
   expect(endLabel({ status, decision })).toBe(`${label}, ${clock}`);
+});
+
+it("of one's own decision says so", () => {
+  const decision = { kind: "approve", by: "nina", at: AT, via: "", reason: "", comment: "" };
+  expect(endLabel({ status: "approved", decision }, "nina")).toBe(`approved by you, ${clock}`);
+});
+
+it("has a sentence of one line, in which nothing else is changed", () => {
+  expect(oneLine(String.raw`Run post: body = "a\nb\\n\tc"`)).toBe(String.raw`Run post: body = "a b\\n\tc"`);
 });
 
 it("without a decision is the status", () => {

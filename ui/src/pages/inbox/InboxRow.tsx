@@ -1,5 +1,6 @@
 import { VisuallyHidden } from "@mantine/core";
 import { memo, type MouseEvent } from "react";
+import { splitAtoms } from "../../card/VisibleText";
 import { escapeInvisible } from "../../components/escapeInvisible";
 import { IconAnswered, IconCheck, IconClock, IconClose, IconWarning } from "../../components/icons";
 import { RiskMark, type RiskLevel } from "../../components/RiskMark";
@@ -12,6 +13,8 @@ export const ROW_HEIGHT = 60;
 
 export interface InboxRowProps {
   row: FeedRow;
+  /** The user, who is called "you". */
+  me: string;
   /** This browser's clock, shared by all rows. */
   now: number;
   top: number;
@@ -25,7 +28,7 @@ export interface InboxRowProps {
 
 /** One request in the list; all content is text. */
 export const InboxRow = memo(function Row(props: InboxRowProps) {
-  const { row, now, top, position, current, isSelected, onToggle, onOpen } = props;
+  const { row, me, now, top, position, current, isSelected, onToggle, onOpen } = props;
   const isPending = row.status === "pending";
   const open = (event: MouseEvent) => {
     if (event.metaKey || event.ctrlKey || event.shiftKey) return; // opens a new tab or window
@@ -53,16 +56,24 @@ export const InboxRow = memo(function Row(props: InboxRowProps) {
         aria-current={current ? "true" : undefined}
       >
         <span className={css.words}>
-          <span className={css.sentence}>{row.sentence}</span>
+          <span className={css.sentence}>{oneLine(row.sentence)}</span>
           <RowOrigin row={row} />
         </span>
         <span className={css.state}>
-          {isPending ? <PendingState row={row} now={now} /> : <EndState row={row} />}
+          {isPending ? <PendingState row={row} me={me} now={now} /> : <EndState row={row} me={me} />}
         </span>
       </a>
     </li>
   );
 });
+
+/** Line breaks, which the server escapes, would only be in the way: the card shows each as it is. */
+export function oneLine(sentence: string): string {
+  if (!sentence.includes("\\n")) return sentence;
+  return splitAtoms(sentence)
+    .map((atom) => (atom === "\\n" ? " " : atom))
+    .join("");
+}
 
 const QUESTION_TOOL = "request_human_input"; // the server's tool for questions; nobody else can have its name
 
@@ -121,18 +132,18 @@ function RequestAge({ at }: { at: string }) {
 }
 
 /** The time left, and below it what else matters: findings, votes, who works on it. */
-function PendingState({ row, now }: Pick<InboxRowProps, "row" | "now">) {
+function PendingState({ row, me, now }: Pick<InboxRowProps, "row" | "me" | "now">) {
   const left = (row.seconds_left ?? 0) - (now - row.read_at) / 1_000;
   const lifetime = (Date.parse(row.expires_at) - Date.parse(row.created_at)) / 1_000;
   return (
     <>
       <TimeRing left={left} lifetime={lifetime} title={`Expires ${EXACT.format(new Date(row.expires_at))}`} />
-      <RowNote row={row} />
+      <RowNote row={row} me={me} />
     </>
   );
 }
 
-function RowNote({ row }: { row: FeedRow }) {
+function RowNote({ row, me }: Pick<InboxRowProps, "row" | "me">) {
   const { have, need } = row.quorum;
   const alarms = row.alarms.length;
   return (
@@ -147,22 +158,24 @@ function RowNote({ row }: { row: FeedRow }) {
           <IconWarning size={13} stroke={2.2} aria-hidden /> {alarms} to check
         </span>
       )}
-      {!alarms && row.claimed_by && <span className={css.note}>{row.claimed_by} is on it</span>}
+      {!alarms && row.claimed_by && <span className={css.note}>{claimLabel(row.claimed_by, me)}</span>}
     </span>
   );
 }
 
+const claimLabel = (by: string, me: string) => (by === me ? "you’re on it" : `${by} is on it`);
+
 /** Who decided and when; approved and rejected differ by sign and color. */
-function EndState({ row }: { row: FeedRow }) {
+function EndState({ row, me }: Pick<InboxRowProps, "row" | "me">) {
   const { decision } = row;
   const end = endOf(row);
   const Sign = SIGNS[end];
   return (
     <>
-      <span className={css.end} data-end={end} title={endLabel(row)}>
+      <span className={css.end} data-end={end} title={endLabel(row, me)}>
         <Sign size={14} stroke={2.4} aria-hidden />
-        <VisuallyHidden>{decidedBy(row)} </VisuallyHidden>
-        <bdi aria-hidden={Boolean(decision) || undefined}>{personOf(row) || row.status}</bdi>
+        <VisuallyHidden>{decidedBy(row, me)} </VisuallyHidden>
+        <bdi aria-hidden={Boolean(decision) || undefined}>{personOf(row, me) || row.status}</bdi>
       </span>
       <span className={css.notes}>
         <span className={css.note}>{afterApproval(row)}</span>
@@ -185,14 +198,16 @@ function endOf({ decision, status }: Decided): End {
 }
 
 /** "approved by bob"; nobody is named for what Interlock did itself. */
-function decidedBy(row: Decided): string {
+function decidedBy(row: Decided, me: string): string {
   if (!row.decision) return row.status;
-  const by = personOf(row) ? ` by ${personOf(row)}` : "";
+  const person = personOf(row, me);
+  const by = person ? ` by ${person}` : "";
   return `${endOf(row) === "approved" ? "approved" : row.status}${by}`;
 }
 
-function personOf({ decision }: Decided): string {
-  return !decision || decision.by === "interlock" || decision.by === "policy" ? "" : decision.by;
+function personOf({ decision }: Decided, me: string): string {
+  if (!decision || decision.by === "interlock" || decision.by === "policy") return "";
+  return decision.by === me ? "you" : decision.by;
 }
 
 /** What became of an approved call. */
@@ -202,10 +217,10 @@ function afterApproval(row: Decided): string {
 }
 
 /** Who decided and what became of it: "approved by bob, failed, 05:53 PM", the time of the decision. */
-export function endLabel(row: Decided): string {
+export function endLabel(row: Decided, me = ""): string {
   const after = afterApproval(row);
   const at = row.decision && CLOCK.format(new Date(row.decision.at));
-  return [decidedBy(row), after, at].filter(Boolean).join(", ");
+  return [decidedBy(row, me), after, at].filter(Boolean).join(", ");
 }
 
 const APPROVALS = new Set(["approve", "edit", "approved", "edited"]); // as read, and as told by events

@@ -25,7 +25,7 @@ afterEach(() => {
 
 describe("single keys", () => {
   it("are case-insensitive", () => {
-    expect([press("a"), press("A"), press("?"), press("q")]).toEqual(["approve", "approve", "help", null]);
+    expect([press("a"), press("A"), press("?"), press("w")]).toEqual(["approve", "approve", "help", null]);
   });
 
   it("reject at once, or with a reason when Shift is held", () => {
@@ -43,6 +43,10 @@ describe("single keys", () => {
     expect(press("a", { target: within("<dialog open><button>x</button></dialog>", "button") })).toBeNull();
     expect(press("a", { isComposing: true })).toBeNull();
     expect(press("x", { target: within("<input type=checkbox>", "input") })).toBe("select");
+    expect(press("j", { target: within("<article><input type=radio></article>", "input") })).toBe("next");
+    expect(
+      press("ArrowDown", { target: within("<article><input type=radio></article>", "input") }),
+    ).toBeNull();
   });
 
   it("are ignored with modifiers, except Ctrl+E and Cmd+E", () => {

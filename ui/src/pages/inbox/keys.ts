@@ -10,7 +10,9 @@ export type InboxAction =
   | "rejectWithReason"
   | "respond"
   | "edit"
+  | "ask"
   | "undo"
+  | "news"
   | "filter"
   | "help"
   | "leave";
@@ -22,11 +24,13 @@ export const KEY_DESCRIPTIONS: readonly [keys: string, description: string][] = 
   ["Shift+R", "Reject with a reason"],
   ["C", "Respond to the agent"],
   ["E or Ctrl+E", "Edit"],
+  ["Q", "Ask the agent a question; the request stays open"],
   ["Z", "Undo your last rejection, within 8 seconds"],
   ["J or ↓", "Next request"],
   ["K or ↑", "Previous request"],
   ["O or Enter", "Open the request and focus its card"],
   ["X", "Select for a bulk decision"],
+  ["N", "Show new requests"],
   ["/", "Search; Enter or ↓ goes to the first result, Esc clears, then leaves"],
   ["Esc", "Close, or clear the selection"],
   ["?", "Show all keys"],
@@ -41,6 +45,8 @@ const SINGLE_KEYS: Record<string, InboxAction> = {
   r: "reject",
   c: "respond",
   e: "edit",
+  q: "ask",
+  n: "news",
   z: "undo",
   "/": "filter",
   "?": "help",
@@ -72,7 +78,7 @@ export function actionForKey(press: KeyPress): InboxAction | null {
 }
 
 const TYPING =
-  "input:not([type=checkbox]), textarea, select, [contenteditable]:not([contenteditable=false]), dialog";
+  "input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]:not([contenteditable=false]), dialog";
 const OWN_ARROWS = "article, nav, header, [role=menu]"; // elements that handle the arrow keys themselves
 
 const withControl = (key: string): InboxAction | null => (key.toLowerCase() === "e" ? "edit" : null);

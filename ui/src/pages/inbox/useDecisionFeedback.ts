@@ -12,6 +12,7 @@ import { useMe } from "../../api/currentUser";
 import { changePendingCount } from "../../api/stats";
 import type { BulkResult } from "./BulkDecision";
 import type { FeedStore } from "./feedStore";
+import { oneLine } from "./InboxRow";
 import type { Announcements, Toast } from "./useAnnouncements";
 
 const DEFAULT_WINDOW = 8_000; // ms; the actual window is read from the rejection
@@ -86,13 +87,13 @@ function undoWindow({ release_at, decision }: ApprovalItem): number {
 const UNDONE = "Undone. The request is open again.";
 
 function describeDecision(now: ApprovalSnapshot, undoMilliseconds: number): Toast {
-  const { status, quorum, card } = now;
-  if (status === "rejected")
-    return { kind: "rejected", text: "Rejected", subject: card.sentence, undoMilliseconds };
-  if (status === "responded") return { kind: "info", text: "Answered", subject: card.sentence };
+  const { status, quorum } = now;
+  const subject = oneLine(now.card.sentence);
+  if (status === "rejected") return { kind: "rejected", text: "Rejected", subject, undoMilliseconds };
+  if (status === "responded") return { kind: "info", text: "Answered", subject };
   if (status === "pending")
     return { kind: "approved", text: `Approved. ${neededLabel(quorum.need - quorum.have)} needed.` };
-  return { kind: "approved", text: "Approved", subject: card.sentence };
+  return { kind: "approved", text: "Approved", subject };
 }
 
 const neededLabel = (count: number) => (count === 1 ? "One more person" : `${count} more people`);

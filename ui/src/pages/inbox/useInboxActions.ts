@@ -17,6 +17,8 @@ interface InboxContext {
   announce: (text: string) => void;
   openRequest: (id: string) => void;
   undo: () => Promise<void>;
+  /** Shows the new requests. */
+  reveal: () => void;
   help: (open: boolean) => void;
 }
 
@@ -24,8 +26,7 @@ type CardAction = "approve" | "reject" | "rejectWithReason" | "respond" | "edit"
 
 /** The actions of the shortcuts. Decisions are made by the card, with all of its checks. */
 export function useInboxActions(context: InboxContext): Record<InboxAction, () => void> {
-  const { feed, location, selection, canDecide, list, card, searchInput, announce, openRequest, undo, help } =
-    context;
+  const { feed, location, selection, canDecide, list, card, searchInput, announce, openRequest } = context;
   const moveBy = (step: 1 | -1) => {
     const id = neighbour(feed, location.id, step);
     if (!id) return announce(feed.ids.length ? "No more requests in this direction." : "The list is empty.");
@@ -58,12 +59,20 @@ export function useInboxActions(context: InboxContext): Record<InboxAction, () =
     rejectWithReason: () => decideAll("rejectWithReason"),
     respond: () => decide("respond"),
     edit: () => decide("edit"),
-    undo: () => void undo(),
+    ask: () => {
+      if (!canDecide) return announce(VIEW_ONLY);
+      if (!location.id || location.bulk) return announce("Open a request first: press J for the next one.");
+      if (feed.rows.get(location.id)?.status !== "pending") return announce("This request is closed.");
+      announce("");
+      card.current?.ask();
+    },
+    undo: () => void context.undo(),
+    news: () => (feed.waiting.length ? context.reveal() : announce("No new requests.")),
     filter: () => {
       searchInput.current?.focus();
       searchInput.current?.select();
     },
-    help: () => help(true),
+    help: () => context.help(true),
     leave: () => {
       if (location.bulk) location.close();
       else if (selection.ids.length) selection.clear();

@@ -57,7 +57,7 @@ function PreviewCard({ id, token, link }: { id: string; token: string; link: Loa
         </Stack>
       </Paper>
       <article
-        className={card.card}
+        className={`${card.card} ${card.main}`}
         aria-label={now.card.sentence}
         data-approval={now.id}
         data-status={now.status}

@@ -1,0 +1,10 @@
+import css from "./ApprovalCard.module.css";
+
+/** Says that a key or a click came too early; always there, so that screen readers hear it. */
+export function EarlySign({ isShown }: { isShown: boolean }) {
+  return (
+    <p className={css.early} role="status">
+      {isShown && "One moment"}
+    </p>
+  );
+}

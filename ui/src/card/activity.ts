@@ -1,0 +1,98 @@
+import type { ApprovalSnapshot } from "../api/approvals";
+import { escapeInvisible } from "../components/escapeInvisible";
+import { isPlainQuestion } from "./Risk";
+
+type Entry = ApprovalSnapshot["timeline"][number];
+
+/** What happened to a call, or what people and the agent said about it. */
+export interface ActivityItem {
+  seq: number;
+  at: string;
+  actor: string;
+  text: string;
+  /** The text of a question or of a note. */
+  quote?: string;
+  /** The agent's words, or that there are none yet. */
+  reply?: string;
+  kind: "event" | "question" | "remark";
+}
+
+const DELIVERED = new Set(["delivered", "delivery_parked", "delivery_again"]);
+const ACTIONS: Record<string, string> = {
+  proposed: "asked to run it",
+  voted: "approved; more approvals are needed",
+  approved: "approved",
+  edited: "changed the arguments and approved",
+  responded: "answered",
+  rejected: "rejected",
+  undone: "undid the rejection",
+  delegated: "delegated it",
+  decision_refused: "tried to decide and was refused",
+  cancelled: "cancelled it",
+  claimed: "claimed it",
+  released: "released it",
+  reminded: "reminded the approvers",
+  escalated: "escalated it",
+  expired: "let it expire",
+  lapsed: "let the approval lapse",
+  started: "started it",
+  succeeded: "ran it: done",
+  failed: "ran it: failed",
+  lost: "lost contact with the run",
+  finished_late: "reported a result too late",
+  resolved: "recorded the outcome",
+};
+
+/** Newest first. Questions and notes have their text; several notifications in a row are one. */
+export function listActivity(approval: ApprovalSnapshot, me: string): ActivityItem[] {
+  const items: ActivityItem[] = [];
+  for (const entry of approval.timeline) {
+    if (entry.kind === "replied") continue; // stands at its question
+    const item = toItem(entry, approval, me);
+    if (DELIVERED.has(entry.kind) && isDelivery(items.at(-1))) items[items.length - 1] = item;
+    else items.push(item);
+  }
+  return items.reverse();
+}
+
+const NOTIFIED = "notified people";
+const isDelivery = (item: ActivityItem | undefined) => item?.text === NOTIFIED;
+
+function toItem(entry: Entry, approval: ApprovalSnapshot, me: string): ActivityItem {
+  const { seq, at, kind } = entry;
+  const item = { seq, at, actor: nameOf(entry.actor, me), kind: "event" as const };
+  if (DELIVERED.has(kind)) return { ...item, text: NOTIFIED };
+  if (kind === "commented")
+    return { ...item, kind: "remark", text: "noted", quote: textOf(entry.content?.text) };
+  const question = kind === "asked" && approval.questions.find(({ number }) => number === entry.data.number);
+  if (question)
+    return {
+      ...item,
+      kind: "question",
+      text: "asked",
+      quote: question.text ?? "erased",
+      reply: question.reply ? (question.reply.text ?? "erased") : undefined,
+    };
+  if (kind === "proposed" && isPlainQuestion(approval)) return { ...item, text: "asked" };
+  return { ...item, text: `${ACTIONS[kind] ?? kind.replaceAll("_", " ")}${delegates(entry)}` };
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "erased";
+}
+
+function delegates({ kind, content }: Entry): string {
+  if (kind !== "delegated" && kind !== "escalated") return "";
+  const to = content?.to as { users?: string[]; teams?: string[] } | undefined;
+  const names = [...(to?.users ?? []), ...(to?.teams ?? []).map((name) => `team ${name}`)];
+  return names.length ? ` to ${names.map(escapeInvisible).join(", ")}` : "";
+}
+
+/** A person is called by name, oneself "You". */
+export function nameOf(actor: string, me: string): string {
+  if (me && actor === me) return "You";
+  if (actor === "interlock") return "Interlock";
+  if (actor === "policy") return "The policy";
+  if (actor === "agent") return "The agent";
+  return escapeInvisible(actor.replace(/^agent:/, ""));
+}
