@@ -1,16 +1,6 @@
-import {
-  lazy,
-  Suspense,
-  useEffect,
-  useImperativeHandle,
-  useRef,
-  useState,
-  type ReactNode,
-  type Ref,
-} from "react";
-import { useApproval, type ApprovalSnapshot } from "../api/approvals";
+import { lazy, Suspense, useEffect, useImperativeHandle, useRef, useState, type Ref } from "react";
+import { useApproval, type ApprovalAction, type ApprovalSnapshot } from "../api/approvals";
 import { ApiError } from "../api/client";
-import { useTick } from "../components/TimeAgo";
 import { EmptyState, ErrorMessage, Loading } from "../components/States";
 import { AgentStatements } from "./AgentStatements";
 import css from "./ApprovalCard.module.css";
@@ -24,12 +14,12 @@ import { undoSecondsLeft } from "./clock";
 import { DecisionPanel } from "./DecisionPanel";
 import { Discussion } from "./Discussion";
 import { FindingsBox } from "./Findings";
-import { Outcome, outcomeTitle } from "./Outcome";
+import { Outcome } from "./Outcome";
 import { Quorum } from "./Quorum";
 import { isQuestion } from "./Risk";
 import { ToolPreview } from "./ToolPreview";
 import { useApprovalCard, type ApprovalCardState } from "./useApprovalCard";
-import { VisibleText } from "./VisibleText";
+import { useArgumentsSeen } from "./useArgumentsSeen";
 
 const MoreActions = lazy(() => import("./MoreActions"));
 
@@ -58,7 +48,7 @@ export interface CardProps {
   /** Data that is already loaded, to avoid flicker. */
   initial?: ApprovalSnapshot;
   /** Called after a decision or an undo on this card. */
-  onChanged?: (approval: ApprovalSnapshot) => void;
+  onChanged?: (approval: ApprovalSnapshot, action: ApprovalAction) => void;
   /** Called for a key or click in the moment after the card appeared or changed: nothing was done. */
   onTooEarly?: () => void;
   ref?: Ref<CardHandle>;
@@ -91,7 +81,7 @@ function Card({ approval, isOutdated, location, onChanged, onTooEarly, ref }: Lo
   const [top, isTopVisible] = useVisible<HTMLDivElement>();
   useImperativeHandle(ref, () => makeHandle(state, article.current));
   const isEditing = state.opened === "edit";
-  const isLine = useIsLine(approval, location);
+  const isSeen = useArgumentsSeen(article, location === "chat");
   return (
     <article
       ref={article}
@@ -102,11 +92,11 @@ function Card({ approval, isOutdated, location, onChanged, onTooEarly, ref }: Lo
       data-place={location}
       data-status={approval.status}
       data-settled={state.settled || undefined}
-      data-line={isLine || undefined}
+      data-unseen={(location === "chat" && !isSeen) || undefined}
       aria-busy={Boolean(state.sending)}
       onKeyDown={(event) => handleCardKey(event, state)}
     >
-      <DecidedLine approval={approval} isLine={isLine}>
+      <>
         <CardHead approval={approval} location={location} topRef={top} />
         <CardNotice state={state} isOutdated={isOutdated} />
         {state.newEdits && approval.status === "pending" && (
@@ -124,45 +114,8 @@ function Card({ approval, isOutdated, location, onChanged, onTooEarly, ref }: Lo
         <Discussion approval={approval} />
         {!isEditing && <MoreSection state={state} />}
         {!isEditing && <DecisionPanel state={state} showsTool={!isTopVisible} />}
-      </DecidedLine>
+      </>
     </article>
-  );
-}
-
-/** In a conversation a decided card is one line; what it holds unfolds. */
-function useIsLine(approval: ApprovalSnapshot, location: CardLocation): boolean {
-  const { status } = approval;
-  const now = useTick(location === "chat" && status === "rejected");
-  return (
-    location === "chat" &&
-    status !== "pending" &&
-    status !== "unknown" &&
-    undoSecondsLeft(approval, now) === 0
-  );
-}
-
-function DecidedLine({
-  approval,
-  isLine,
-  children,
-}: {
-  approval: ApprovalSnapshot;
-  isLine: boolean;
-  children: ReactNode;
-}) {
-  if (!isLine) return children;
-  const { decision } = approval;
-  return (
-    <details className={css.decided}>
-      <summary>
-        <strong>{outcomeTitle(approval)}</strong>
-        <span className={css.decidedWhat}>
-          <VisibleText text={approval.card.sentence} />
-        </span>
-        {decision && <span>by {decision.by}</span>}
-      </summary>
-      <div className={css.decidedAll}>{children}</div>
-    </details>
   );
 }
 
