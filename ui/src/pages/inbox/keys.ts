@@ -22,7 +22,7 @@ export const KEY_DESCRIPTIONS: readonly [keys: string, description: string][] = 
   ["Shift+R", "Reject with a reason"],
   ["C", "Respond to the agent"],
   ["E or Ctrl+E", "Edit"],
-  ["Z", "Undo your last rejection, within 8 seconds"],
+  ["Z", "Undo your last rejection, while it can be undone"],
   ["J or ↓", "Next request"],
   ["K or ↑", "Previous request"],
   ["O or Enter", "Open the request and focus its card"],
