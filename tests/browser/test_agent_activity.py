@@ -75,7 +75,8 @@ def test_a_new_call_changes_the_figures_and_a_new_tool_comes_first(site: Site, v
     site.propose(bot, "close_account", {"of": "ann"})
     expect(used).to_have_count(4)
     expect(used.first).to_contain_text("close_account")
-    expect(page.locator("[data-figures]")).to_contain_text("2")
+    pending = page.locator("[data-figures] > div").filter(has_text="Pending")
+    expect(pending.locator("dd").first).to_have_text("2")
 
 
 # R59

@@ -77,19 +77,34 @@ def test_titles_that_only_an_agent_declares_are_not_shown(site: Site, visit: Vis
     expect(card.get_by_label("Arguments")).to_contain_text("due_date")
 
 
-def test_a_diff_has_colors_and_signs_and_folds_only_what_is_unchanged(site: Site, visit: Visit) -> None:  # R53
-    proposed = site.propose(site.agent(), "apply_patch", {"patch": PATCH, "fake": PATCH + "\nrm -rf /"})
-    card = open_card(visit, site.admin, proposed)
+def test_a_diff_has_colors_and_signs_and_hides_no_line(site: Site, visit: Visit) -> None:  # R53
+    args = {"patch": PATCH, "fake": PATCH + "\nrm -rf /", "to": f"supp\u043ert\n{PATCH}"}
+    card = open_card(visit, site.admin, site.propose(site.agent(), "apply_patch", args))
     diff = card.locator("[data-pointer='/patch']")
     expect(diff.locator("[data-kind=removed]")).to_have_text("-limit: 10")
     expect(diff.locator("[data-kind=added]")).to_have_text("+limit: 500")
     assert color(diff.locator("[data-kind=removed]")) != color(diff.locator("[data-kind=added]"))
-    expect(diff.locator("[data-kind=same]")).to_have_count(3)
-    diff.get_by_role("button", name="Show 17 unchanged lines").click()
     expect(diff.locator("[data-kind=same]")).to_have_count(20)
     expect(card.locator("[data-pointer='/fake'] [data-value]")).to_contain_text(
         "rm -rf /"
     )  # it is none, so it is whole
+    expect(card.locator("[data-pointer='/to'] [data-code]")).to_have_count(1)
+
+
+def test_a_long_diff_folds_what_it_marks_as_unchanged_and_says_so(site: Site, visit: Visit) -> None:  # R53
+    patch = PATCH.replace("limit: 500", "limit: 500 # " + "x" * 1_900)
+    card = open_card(visit, site.admin, site.propose(site.agent(), "apply_patch", {"patch": patch}))
+    diff = card.locator("[data-pointer='/patch']")
+    expect(diff.locator("[data-kind=same]")).to_have_count(3)
+    diff.get_by_role("button", name="Show 17 lines that the diff marks as unchanged").click()
+    expect(diff.locator("[data-kind=same]")).to_have_count(20)
+
+
+def test_a_diff_with_an_endless_line_is_shortened_like_any_text(site: Site, visit: Visit) -> None:  # R53
+    patch = PATCH.replace("limit: 500", "limit: " + '"' * 20_000)
+    card = open_card(visit, site.admin, site.propose(site.agent(), "apply_patch", {"patch": patch}))
+    expect(card.locator("[data-pointer='/patch'] [data-diff]")).to_have_count(0)
+    expect(card.get_by_role("button", name="hidden characters")).to_be_visible()
 
 
 def color(line: Locator) -> str:

@@ -60,6 +60,7 @@ def test_one_of_several_requests_is_chosen_and_an_instruction_says_that_it_withd
     expect(chat.card("First of two")).not_to_contain_text("What about this one?")
     chat.page.get_by_text("New instruction").click()
     expect(chat.page.get_by_text("Withdraws 2 open requests.")).to_be_visible()
+    expect(chat.field).to_be_focused()
     chat.field.fill("list posts")
     chat.card("First of two").get_by_role("button", name="Approve").click()
     expect(chat.request("First of two")).to_have_attribute("data-status", "succeeded")
@@ -85,12 +86,12 @@ def test_a_decided_request_is_a_line_that_unfolds(site: Site, visit: Visit) -> N
     for _ in range(2):
         expect(line).to_contain_text("Approved with 1 change")
         expect(line).to_contain_text("linear_create_issue")
-        expect(line).to_contain_text(re.compile(r"by you, .*Done in [\d.]+ s"))
+        expect(line).to_contain_text(re.compile(r"by you, .*Done"))
         expect(chat.cards).to_have_count(0)
         expect(chat.calls("linear_create_issue")).to_have_count(1)  # the call has no second line
         chat.page.reload()
     line.click()
-    expect(chat.cards).to_contain_text("Behind")
+    expect(chat.cards.get_by_role("group", name="Arguments").get_by_text("Behind")).to_be_visible()
     line.click()
     expect(chat.cards).to_have_count(0)
 

@@ -96,6 +96,15 @@ def test_a_text_is_copied_with_its_key(site: Site, visit: Visit) -> None:
     page.get_by_role("button", name="Copy with key").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     assert f"Bearer {key}" in page.evaluate("navigator.clipboard.readText()")
+    page.get_by_role("button", name="Copy key").click()
+    expect(page.get_by_role("button", name="Copied")).to_have_count(1)
+    assert page.evaluate("navigator.clipboard.readText()") == key
+
+
+def test_a_name_in_the_address_does_not_get_into_the_texts(site: Site, visit: Visit) -> None:
+    page = visit(site.admin, "/connect?agent=%22%3B%20rm%20-rf%20~%20%23&with=curl")
+    expect(snippet(page)).to_contain_text("my-agent")
+    expect(snippet(page)).not_to_contain_text("rm -rf")
 
 
 def test_a_key_needs_a_recent_sign_in(site: Site, visit: Visit, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -326,3 +327,13 @@ def test_arguments_that_somebody_else_edited_are_looked_at_before_a_draft_goes_o
     editor.get_by_role("button", name="Reset state").click()
     approve(editor, "1 change")
     assert site.approval(approval_id)["args"] == ARGS | {"state": "done", "title": "Mine"}
+
+
+def test_only_a_changed_field_has_the_mark_of_a_change(site: Site, visit: Visit) -> None:
+    editor = open_editor(visit(site.admin, f"/a/{propose(site)}"))
+    title, body = field(editor, "title"), field(editor, "body")
+    for each in (title, body):
+        expect(each).to_have_css("box-shadow", "none")
+    title.fill("Fix the login")
+    expect(title).to_have_css("box-shadow", re.compile("inset"))
+    expect(body).to_have_css("box-shadow", "none")

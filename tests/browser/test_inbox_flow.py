@@ -364,3 +364,17 @@ def test_the_inbox_has_no_barrier_while_one_works_in_it(site: Site, visit: Visit
     page.keyboard.press("a")
     expect(page.locator("[data-all-done]")).to_be_focused()
     assert_no_barrier(page)
+
+
+def test_the_end_of_a_filtered_list_says_that_others_wait(site: Site, visit: Visit) -> None:
+    agent = site.agent()
+    [mail] = propose_mails(site, agent, 1)
+    site.propose(agent, "refund", {"to": "ann"})
+    page = visit(site.admin, "/inbox?tool=send_mail")
+    press_next(page, mail)
+    page.keyboard.press("a")
+    done = page.locator("[data-all-done]")
+    expect(done).to_contain_text("No more requests match")
+    expect(done).to_contain_text("1 other waits.")
+    done.get_by_role("button", name="Clear all filters").click()
+    expect(page.locator("[data-row][data-status=pending]")).to_have_count(1)

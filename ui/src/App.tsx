@@ -12,6 +12,7 @@ const QUERY_KEYS: [prefix: string, key: string][] = [
   ["policy_", "policy"],
   ["grant", "grants"],
   ["agent_", "agents"],
+  ["agent_", "activity"],
   ["content_", "content"],
   ["content_", "okrs"],
   ["user_", "users"],

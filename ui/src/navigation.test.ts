@@ -23,4 +23,5 @@ it.each([
   ["admin", "/chat"],
 ])("gives a %s the home page %s", (role, path) => {
   expect(homePath(somebody(role))).toBe(path);
+  expect(homePath(somebody(role), false)).toBe("/inbox");
 });

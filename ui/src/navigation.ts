@@ -32,8 +32,9 @@ export function findNavPage(path: string): NavPage | undefined {
   return NAV_PAGES.find(({ to }) => place === to || place.startsWith(`${to}/`));
 }
 
-/** The first page that the user may open. */
-export function homePath(me: CurrentUser): string {
+/** The first page that the user may open; the inbox where the chat has no model. */
+export function homePath(me: CurrentUser, canAnswer = true): string {
+  if (!canAnswer) return "/inbox";
   return NAV_PAGES.find((page) => page.isAllowed(me))?.to ?? "/inbox";
 }
 

@@ -6,7 +6,7 @@ import { callApi, type Schemas } from "./client";
 export type AgentActivity = Schemas["AgentActivity"];
 export type AgentActivityDetails = Schemas["AgentActivityDetails"];
 
-const ACTIVITY_KEY = ["agents", "activity"];
+const ACTIVITY_KEY = ["activity"]; // not below "agents", where an agent may have this name
 const REFRESH_INTERVAL = 30_000;
 const CALLS_INTERVAL = 1_000; // at the most often
 const PROPOSALS = new Set(["proposed", "allowed", "denied"]);

@@ -1,7 +1,6 @@
-import { useEffect, useImperativeHandle, useRef, useState, type ReactNode, type Ref } from "react";
-import { useApproval, type ApprovalSnapshot } from "../api/approvals";
+import { useEffect, useImperativeHandle, useRef, useState, type Ref } from "react";
+import { useApproval, type ApprovalAction, type ApprovalSnapshot } from "../api/approvals";
 import { ApiError } from "../api/client";
-import { useTick } from "../components/TimeAgo";
 import { EmptyState, ErrorMessage, Loading } from "../components/States";
 import { AgentStatements } from "./AgentStatements";
 import css from "./ApprovalCard.module.css";
@@ -16,13 +15,12 @@ import { undoSecondsLeft } from "./clock";
 import { DecisionPanel } from "./DecisionPanel";
 import { Discussion } from "./Discussion";
 import { FindingsBox } from "./Findings";
-import { Outcome, outcomeTitle } from "./Outcome";
+import { Outcome } from "./Outcome";
 import { Quorum } from "./Quorum";
 import { isQuestion } from "./Risk";
 import { ToolPreview } from "./ToolPreview";
 import { useApprovalCard, type ApprovalCardState } from "./useApprovalCard";
-import { usePersonName } from "./usePersonName";
-import { VisibleText } from "./VisibleText";
+import { useArgumentsSeen } from "./useArgumentsSeen";
 
 /** Card actions for a page's keyboard shortcuts; each does no more than the card's own buttons. */
 export interface CardHandle {
@@ -51,7 +49,7 @@ export interface CardProps {
   /** Data that is already loaded, to avoid flicker. */
   initial?: ApprovalSnapshot;
   /** Called after a decision or an undo on this card. */
-  onChanged?: (approval: ApprovalSnapshot) => void;
+  onChanged?: (approval: ApprovalSnapshot, action: ApprovalAction) => void;
   /** Called for a key or click in the moment after the card appeared or changed: nothing was done. */
   onTooEarly?: () => void;
   ref?: Ref<CardHandle>;
@@ -84,9 +82,9 @@ function Card({ approval, isOutdated, location, onChanged, onTooEarly, ref }: Lo
   const [top, isTopVisible] = useVisible<HTMLDivElement>();
   useImperativeHandle(ref, () => makeHandle(state, article.current));
   const isEditing = state.opened === "edit";
-  const isLine = useIsLine(approval, location);
   const hasAside = useHasAside(location);
   const [changesPlace, setChangesPlace] = useState<HTMLElement | null>(null);
+  const isSeen = useArgumentsSeen(article, location === "chat");
   return (
     <article
       ref={article}
@@ -97,12 +95,12 @@ function Card({ approval, isOutdated, location, onChanged, onTooEarly, ref }: Lo
       data-place={location}
       data-status={approval.status}
       data-settled={state.settled || undefined}
-      data-line={isLine || undefined}
       data-beside={hasAside || undefined}
+      data-unseen={(location === "chat" && !isSeen) || undefined}
       aria-busy={Boolean(state.sending)}
       onKeyDown={(event) => handleCardKey(event, state)}
     >
-      <DecidedLine approval={approval} isLine={isLine}>
+      <div className={css.main}>
         <CardHead approval={approval} location={location} topRef={top} />
         <CardNotice state={state} isOutdated={isOutdated} />
         {state.newEdits && approval.status === "pending" && (
@@ -120,47 +118,9 @@ function Card({ approval, isOutdated, location, onChanged, onTooEarly, ref }: Lo
         {!hasAside && <Discussion approval={approval} />}
         {!hasAside && !isEditing && <MoreSection state={state} />}
         {!isEditing && <DecisionPanel state={state} showsTool={!isTopVisible} />}
-      </DecidedLine>
+      </div>
       {hasAside && <CardAside state={state} isEditing={isEditing} changesRef={setChangesPlace} />}
     </article>
-  );
-}
-
-/** In a conversation a decided card is one line; what it holds unfolds. */
-function useIsLine(approval: ApprovalSnapshot, location: CardLocation): boolean {
-  const { status } = approval;
-  const now = useTick(location === "chat" && status === "rejected");
-  return (
-    location === "chat" &&
-    status !== "pending" &&
-    status !== "unknown" &&
-    undoSecondsLeft(approval, now) === 0
-  );
-}
-
-function DecidedLine({
-  approval,
-  isLine,
-  children,
-}: {
-  approval: ApprovalSnapshot;
-  isLine: boolean;
-  children: ReactNode;
-}) {
-  const nameOf = usePersonName();
-  if (!isLine) return <div className={css.main}>{children}</div>;
-  const { decision } = approval;
-  return (
-    <details className={css.decided}>
-      <summary>
-        <strong>{outcomeTitle(approval)}</strong>
-        <span className={css.decidedWhat}>
-          <VisibleText text={approval.card.sentence} />
-        </span>
-        {decision && <span>by {nameOf(decision.by)}</span>}
-      </summary>
-      <div className={css.decidedAll}>{children}</div>
-    </details>
   );
 }
 

@@ -53,7 +53,7 @@ function TextOrDiff(props: { field: Argument; marked: boolean }) {
   if (type !== "string" || text.length > MAX_DIFF || !text.includes("@@ -")) return whole;
   return (
     <Suspense fallback={whole}>
-      <TextDiff text={text.slice(1, -1)} isPreview={false} otherwise={whole} />
+      <TextDiff text={text.slice(1, -1)} isPreview={false} marked={props.marked} otherwise={whole} />
     </Suspense>
   );
 }

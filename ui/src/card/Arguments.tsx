@@ -48,7 +48,7 @@ export function Arguments({
   const findingsOf = (field: Argument) => field.findings.flatMap((id) => findings.get(id) ?? []);
   const showMore = () => setLimit(limit + STEP);
   return (
-    <div role="group" className={css.arguments} aria-label="Arguments">
+    <div role="group" className={css.arguments} aria-label="Arguments" data-arguments>
       <div className={css.title}>
         <Title order={3} size="xs">
           {fields.length === 0 ? "No arguments" : "Arguments"}

@@ -12,9 +12,12 @@ import css from "./TextDiff.module.css";
 import { VisibleText } from "./VisibleText";
 
 const MAX_LINES = 400; // shown at once, so that the page stays responsive
+const MAX_LINE_LENGTH = 2_000; // a text with a longer line is shortened like any other text
+const MIN_FOLDED_LENGTH = 2_000; // of texts that are shown completely nothing is folded
 
 interface TextProps {
   text: string;
+  marked?: boolean;
   /** Whether signs at the beginnings of lines are enough. */
   isPreview: boolean;
   /** What is shown if it is none. */
@@ -22,19 +25,23 @@ interface TextProps {
 }
 
 /** A text that may be a diff. */
-export default function TextDiff({ text, isPreview, otherwise }: TextProps) {
+export default function TextDiff({ text, isPreview, otherwise, marked = false }: TextProps) {
   const lines = useMemo(
     () => readDiff(text) ?? (isPreview ? readSignedLines(text) : null),
     [text, isPreview],
   );
-  return lines ? <Lines lines={lines} /> : otherwise;
+  if (!lines?.every((line) => line.text.length <= MAX_LINE_LENGTH)) return otherwise;
+  return <Lines lines={lines} marked={marked} canFold={text.length > MIN_FOLDED_LENGTH} />;
 }
 
-/** A diff in color and with signs; only lines that it calls unchanged are folded. */
-function Lines({ lines }: { lines: DiffLine[] }) {
+/**
+ * A diff in color and with signs. Whoever wrote it says which lines are unchanged, and nothing proves it: they are
+ * folded only in a text that would be shortened anyway, and the button says whose claim it is.
+ */
+function Lines({ lines, marked, canFold }: { lines: DiffLine[]; marked: boolean; canFold: boolean }) {
   const [limit, setLimit] = useState(MAX_LINES);
   const [isUnfolded, setUnfolded] = useState<ReadonlySet<number>>(new Set());
-  const blocks = useMemo(() => foldDiff(lines), [lines]);
+  const blocks = useMemo(() => (canFold ? foldDiff(lines) : [{ lines, isFolded: false }]), [lines, canFold]);
   const parts = useMemo(() => markChanges(lines), [lines]);
   const { shown, hiddenCount } = cutBlocks(blocks, isUnfolded, limit);
   const count = (kind: DiffLine["kind"]) => lines.filter((line) => line.kind === kind).length;
@@ -56,12 +63,12 @@ function Lines({ lines }: { lines: DiffLine[] }) {
             <span className={css.unfold} aria-hidden>
               ↕
             </span>
-            Show {block.lines.length.toLocaleString("en")} unchanged lines
+            Show {block.lines.length.toLocaleString("en")} lines that the diff marks as unchanged
           </button>
         ) : (
           <div key={at}>
             {block.lines.map((line, place) => (
-              <Line key={place} line={line} parts={parts.get(line)} />
+              <Line key={place} line={line} parts={parts.get(line)} marked={marked} />
             ))}
           </div>
         ),
@@ -76,7 +83,7 @@ function Lines({ lines }: { lines: DiffLine[] }) {
   );
 }
 
-function Line({ line, parts }: { line: DiffLine; parts: LinePart[] | undefined }) {
+function Line({ line, parts, marked }: { line: DiffLine; parts: LinePart[] | undefined; marked: boolean }) {
   const { kind, text } = line;
   return (
     <div className={css.line} data-kind={kind}>
@@ -86,11 +93,11 @@ function Line({ line, parts }: { line: DiffLine; parts: LinePart[] | undefined }
         {parts ? (
           parts.map((part, at) => (
             <span key={at} className={part.changed ? css.changed : undefined}>
-              <VisibleText text={part.text} />
+              <VisibleText text={part.text} marked={marked} />
             </span>
           ))
         ) : (
-          <VisibleText text={text} />
+          <VisibleText text={text} marked={marked} />
         )}
       </span>
     </div>

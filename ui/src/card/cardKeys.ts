@@ -9,7 +9,6 @@ export function handleCardKey(event: KeyboardEvent<HTMLElement>, state: Approval
   if (
     isApproveKey(stroke, {
       focused,
-      settled: true,
       ready: state.ready && !state.opened,
       risk: state.approval.card.risk,
     })

@@ -1,6 +1,6 @@
 import { splitAtoms } from "./VisibleText";
 
-/** A line of a diff in visible text; `fold` counts unchanged lines that may be left out. */
+/** A line of a diff in visible text. */
 export interface DiffLine {
   kind: "added" | "removed" | "same" | "file" | "place" | "text";
   text: string;
@@ -28,7 +28,7 @@ const MIN_FOLD = 4; // fewer lines are not worth a fold
 
 /**
  * The lines of a unified diff, in visible text. Null if it is none: each line has to be where the numbers of its
- * place say, since what is called unchanged may be folded.
+ * place say.
  */
 export function readDiff(text: string): DiffLine[] | null {
   const lines = splitLines(text);

@@ -23,8 +23,6 @@ export function toKeyStroke(event: KeyboardEvent): KeyStroke {
 export interface CardKeyState {
   /** The card itself has the focus, not a control in it. */
   focused: boolean;
-  /** The card did not appear or change just now. */
-  settled: boolean;
   /** The user may approve, and all findings are checked. */
   ready: boolean;
   risk: string;
@@ -32,17 +30,9 @@ export interface CardKeyState {
 
 const COMPOSING_KEY_CODE = 229; // reported instead of isComposing for the key that ends a composition
 
-export function isApproveKey(stroke: KeyStroke, { focused, settled, ready, risk }: CardKeyState): boolean {
+export function isApproveKey(stroke: KeyStroke, { focused, ready, risk }: CardKeyState): boolean {
   const plain = !stroke.altKey && !stroke.ctrlKey && !stroke.metaKey && !stroke.shiftKey;
-  return (
-    stroke.key === "Enter" &&
-    plain &&
-    isDeliberatePress(stroke) &&
-    focused &&
-    settled &&
-    ready &&
-    risk !== "high"
-  );
+  return stroke.key === "Enter" && plain && isDeliberatePress(stroke) && focused && ready && risk !== "high";
 }
 
 export function isEditKey(stroke: KeyStroke): boolean {

@@ -56,7 +56,7 @@ const DECIDED_DRAFTS = { reason: "", message: "", comment: "" }; // what a decis
 
 export function useApprovalCard(
   now: ApprovalSnapshot,
-  onChanged?: (now: ApprovalSnapshot) => void,
+  onChanged?: (now: ApprovalSnapshot, action: ApprovalAction) => void,
   onTooEarly?: () => void,
 ): ApprovalCardState {
   const [seen, setSeen] = useState(now);
@@ -68,11 +68,11 @@ export function useApprovalCard(
   const may = (kind: DecisionKind) => now.status === "pending" && now.may_decide.includes(kind);
   const acknowledgements = useAcknowledgements(now, may("approve"));
   const editAcknowledgements = useEditAcknowledgements(refusal);
-  const finish = (after: ApprovalSnapshot) => {
+  const finish = (after: ApprovalSnapshot, action: ApprovalAction = "decision") => {
     open("");
     draft(DECIDED_DRAFTS);
     setSeen(after);
-    onChanged?.(after);
+    onChanged?.(after, action);
   };
   return {
     approval: now,
@@ -111,7 +111,7 @@ export function useApprovalCard(
     perform: (action, body = {}, then) =>
       send(action, body, (after) => {
         then?.();
-        if (action === "undo") finish(after);
+        if (action === "undo") finish(after, action);
       }),
     acceptChanges: () => {
       forget();

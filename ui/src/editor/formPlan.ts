@@ -32,7 +32,7 @@ export interface FormPlan {
   forms?: FormChoice;
   /** A list of objects that fits a table, a line for each item. */
   isTable?: boolean;
-  /** A member of a table's line. */
+  /** A line of a table, or a member of it. */
   isCell?: boolean;
   properties?: Record<string, FormPlan>;
   required?: string[];

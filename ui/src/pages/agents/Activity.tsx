@@ -150,7 +150,7 @@ function UsedTools({ tools }: { tools: ToolActivity[] }) {
         Tools it has used
       </Title>
       <Text size="sm" c="dimmed">
-        Newest first use first. Outcomes of the last {COUNTED_DAYS} days.
+        Tools by first use, newest first. Outcomes of the last {COUNTED_DAYS} days.
       </Text>
       <ul className={css.plain} aria-label="Tools it has used">
         {shown.map((tool) => (

@@ -1,9 +1,10 @@
 import { Anchor, Button, List, Paper, Stack, Text, Title } from "@mantine/core";
 import { Link } from "wouter";
 import { useAgentActivity, useCallsOf } from "../../api/activity";
+import { ApiError } from "../../api/client";
 import { isAdmin, useMe } from "../../api/currentUser";
 import { Page } from "../../components/Page";
-import { ErrorMessage, Loading } from "../../components/States";
+import { EmptyState, ErrorMessage, Loading } from "../../components/States";
 import { TimeAgo } from "../../components/TimeAgo";
 import { Activity, Seen } from "./Activity";
 import { AgentActions, TryIt } from "./AgentActions";
@@ -20,6 +21,7 @@ export default function AgentDetails({ name }: { name: string }) {
   const agent = useAgent(name);
   const activity = useAgentActivity(name);
   useCallsOf(name);
+  const isUnknown = !agent.data && agent.error instanceof ApiError && agent.error.status === 404;
   return (
     <Page
       title={name}
@@ -47,7 +49,14 @@ export default function AgentDetails({ name }: { name: string }) {
         )}
       </Text>
       {agent.isPending && <Loading />}
-      {agent.error && !agent.data && (
+      {isUnknown && (
+        <EmptyState title={`There is no agent ${name}.`}>
+          <Anchor component={Link} href="/agents" inherit underline="always">
+            See all agents
+          </Anchor>
+        </EmptyState>
+      )}
+      {agent.error && !agent.data && !isUnknown && (
         <ErrorMessage error={agent.error} onRetry={() => void agent.refetch()} />
       )}
       {agent.data && activity.error && !activity.data && (

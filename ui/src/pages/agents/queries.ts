@@ -121,6 +121,7 @@ export function useDeleteAgent(agent: AgentInfo) {
     },
     onSettled: () => {
       void queries.invalidateQueries({ queryKey: ["agents"] });
+      void queries.invalidateQueries({ queryKey: ["activity"] });
       void queries.invalidateQueries({ queryKey: ["tools"] });
     },
   });

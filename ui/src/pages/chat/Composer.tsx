@@ -67,7 +67,13 @@ export function Composer({
         send();
       }}
     >
-      {openApprovals.length > 0 && <RecipientChoice recipient={recipient} requests={openApprovals} />}
+      {openApprovals.length > 0 && (
+        <RecipientChoice
+          recipient={recipient}
+          requests={openApprovals}
+          onChosen={() => field.current?.focus()}
+        />
+      )}
       <div className={css.note} id={note} role="status">
         {refused ? (
           <span>
@@ -119,7 +125,15 @@ function placeholderOf({ kind, tool }: Recipient, agent: string): string {
 }
 
 /** Whether to ask about an open request or to withdraw all of them, before anything is sent. */
-function RecipientChoice({ recipient, requests }: { recipient: Recipient; requests: OpenRequest[] }) {
+function RecipientChoice({
+  recipient,
+  requests,
+  onChosen,
+}: {
+  recipient: Recipient;
+  requests: OpenRequest[];
+  onChosen: () => void;
+}) {
   const name = useId();
   const isOne = requests.length === 1;
   return (
@@ -139,7 +153,10 @@ function RecipientChoice({ recipient, requests }: { recipient: Recipient; reques
             type="radio"
             name={name}
             checked={recipient.kind === "instruction"}
-            onChange={() => recipient.choose("instruction")}
+            onChange={({ currentTarget }) => {
+              recipient.choose("instruction");
+              if (!currentTarget.matches(":focus-visible")) setTimeout(onChosen); // the arrow keys go on choosing
+            }}
           />
           <span>New instruction</span>
         </label>

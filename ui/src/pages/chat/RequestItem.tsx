@@ -104,7 +104,7 @@ function DecidedRequest({
         </summary>
         {isOpen && <ApprovalCard id={approval.id} location="chat" initial={approval} onChanged={onChanged} />}
       </details>
-      <UndoButton approval={approval} onChanged={onChanged} />
+      {!isOpen && <UndoButton approval={approval} onChanged={onChanged} />}
     </div>
   );
 }

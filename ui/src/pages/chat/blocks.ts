@@ -133,7 +133,7 @@ class Reading {
   /** A line of as many dashes as there are columns stands below the titles. */
   private beginsTable(line: string): boolean {
     const below = this.lines[this.at + 1] ?? "";
-    if (!/^[\s|:-]*-[\s|:-]*$/.test(below)) return false;
+    if (!/^[\s|:-]+$/.test(below) || !below.includes("-")) return false;
     const marks = splitRow(below);
     return (
       marks.every((mark) => DELIMITER.test(mark)) &&

@@ -34,6 +34,11 @@ describe("the line of a decided request", () => {
     });
   });
 
+  it("does not say that a call took no time", () => {
+    const timeline = [STARTED, { kind: "succeeded", at: "2027-01-15T14:21:01.049Z" }];
+    expect(decided({ timeline })?.outcome).toBe("Done");
+  });
+
   it("counts the changes", () => {
     const edited = { kind: "edited", seq: 1, actor: "bob", content: { changed: 2, changes: [] } };
     expect(decided({ timeline: [edited] })?.decision).toBe("Approved with 2 changes");

@@ -62,12 +62,16 @@ function nameDecision({ status, decision, timeline }: ApprovalSnapshot): string 
   }
 }
 
-/** "Done in 1.2 s". */
+const SHORTEST = 50; // ms; below that it would be "0.0 s"
+
+/** "Done in 1.2 s"; nothing of a call that took no time. */
 function withDuration(outcome: string, { timeline, status }: ApprovalSnapshot): string {
   const started = timeline.findLast(({ kind }) => kind === "started");
   const ended = timeline.findLast(({ kind }) => kind === status);
   if (!started || !ended || (status !== "succeeded" && status !== "failed")) return outcome;
-  return `${outcome} ${status === "failed" ? "after" : "in"} ${duration(Date.parse(ended.at) - Date.parse(started.at))}`;
+  const took = Date.parse(ended.at) - Date.parse(started.at);
+  if (took < SHORTEST) return outcome;
+  return `${outcome} ${status === "failed" ? "after" : "in"} ${duration(took)}`;
 }
 
 function duration(milliseconds: number): string {
@@ -76,7 +80,7 @@ function duration(milliseconds: number): string {
   return `${Math.round(seconds / 60)} min`;
 }
 
-/** The calls of a result in a few words: "pages: 3" of a list, nothing of anything else. */
+/** A result in a few words: "3 found" of a list, "pages: 3" of an object with one list, nothing of anything else. */
 export function summarizeResult(result: unknown): string {
   if (Array.isArray(result)) return `${result.length} found`;
   if (typeof result !== "object" || result === null) return "";

@@ -1,10 +1,12 @@
 import { Anchor, Button, Group, Text, TextInput } from "@mantine/core";
-import { useState } from "react";
+import { useRef, useState } from "react";
 import { Link } from "wouter";
 import { callApi } from "../../api/client";
+import { CopyButton } from "../../components/CopyButton";
 import { useSendMutation } from "../../components/mutations";
 import { ErrorMessage } from "../../components/States";
 import css from "./Connect.module.css";
+import { AGENT_NAME } from "./snippets";
 
 /** A key that was just created, and the agent that it is bound to. */
 export interface AgentKey {
@@ -13,7 +15,6 @@ export interface AgentKey {
   agent: string;
 }
 
-const NAME = /^[A-Za-z0-9_-]{1,58}$/; // it is put into programs and commands as it is
 const NAME_RULE = "Letters, digits, _ and -, at most 58.";
 
 interface Props {
@@ -27,7 +28,8 @@ interface Props {
 /** Asks for the agent's name and creates its key; then says that this was the only time it is shown. */
 export function AgentKeyForm({ made, name, onName, onMade, onAgain }: Props) {
   const [isChecked, setChecked] = useState(false);
-  const isValid = NAME.test(name.trim());
+  const shown = useRef<HTMLElement>(null);
+  const isValid = AGENT_NAME.test(name.trim());
   const create = useSendMutation(
     (agent: string, idempotencyKey) =>
       callApi("post", "/api/keys", {
@@ -42,7 +44,7 @@ export function AgentKeyForm({ made, name, onName, onMade, onAgain }: Props) {
         },
         idempotencyKey,
       }),
-    ["keys", "agents"],
+    ["keys", "agents", "activity"],
     ({ id, key, agents }) => onMade({ id, key, agent: agents[0] ?? name.trim() }),
   );
   if (made)
@@ -51,6 +53,14 @@ export function AgentKeyForm({ made, name, onName, onMade, onAgain }: Props) {
         <Text size="sm">
           This key is new and belongs to <strong>{made.agent}</strong>. Copy it now: it is not shown again.
         </Text>
+        <code ref={shown}>{made.key}</code>
+        <CopyButton
+          text={made.key}
+          shown={() => shown.current}
+          label="Copy key"
+          variant="default"
+          size="xs"
+        />
         <Button variant="subtle" size="compact-sm" onClick={onAgain}>
           Connect another agent
         </Button>

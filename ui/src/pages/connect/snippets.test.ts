@@ -18,6 +18,16 @@ it.each(SNIPPETS.map((snippet) => [snippet.name, snippet] as const))(
   },
 );
 
+it.each(['"; rm -rf ~ #', "it's", "two words", "", "a\n"])(
+  "keeps a name that is more than a name out: %j",
+  (agent) => {
+    for (const snippet of SNIPPETS)
+      expect(renderSnippet(snippet, { ...HERE, agent })).toBe(
+        renderSnippet(snippet, { ...HERE, agent: "my-agent" }),
+      );
+  },
+);
+
 it("knows which addresses can be overheard, as the Python client does", () => {
   expect(["http://10.0.0.5:8321", "http://interlock.example"].every(isInsecure)).toBe(true);
   expect(

@@ -88,11 +88,14 @@ export const SNIPPETS: Snippet[] = [
   },
 ];
 
-/** The text for this server, agent and key. Without a key it keeps the placeholder. */
+/** The names of agents that the texts may hold: they are put into programs and commands as they are. */
+export const AGENT_NAME = /^[A-Za-z0-9_-]{1,58}$/;
+
+/** The text for this server, agent and key. Without a key, or with any other name, it keeps the placeholder. */
 export function renderSnippet(snippet: Snippet, { server, agent, key }: Connection): string {
   const values = new Map([
     [EXAMPLE.server, server],
-    [EXAMPLE.agent, agent],
+    [EXAMPLE.agent, AGENT_NAME.test(agent) ? agent : EXAMPLE.agent],
     [EXAMPLE.key, key || EXAMPLE.key],
   ]);
   const text = snippet.text.replace(PLACEHOLDERS, (found) => values.get(found) ?? found); // in one pass: no value is replaced again

@@ -77,12 +77,14 @@ function ExportSection() {
           )}
         </Group>
         <Text size="sm">
-          A head stored elsewhere shows later whether entries were removed from the end. To verify without
-          this server:
+          A head stored elsewhere shows later whether entries were removed from the end.
+          {isAdmin(me) && " To verify without this server:"}
         </Text>
-        <Code block className={css.hash}>
-          interlock audit verify --export FILE --head head.json
-        </Code>
+        {isAdmin(me) && (
+          <Code block className={css.hash}>
+            interlock audit verify --export FILE --head head.json
+          </Code>
+        )}
         {!isAdmin(me) && <Text size="sm">Admins can export the whole ledger.</Text>}
       </Stack>
     </Paper>

@@ -63,7 +63,7 @@ export default function BulkDecision({ ids, onClose, onDone, undo }: Props) {
         </Button>
       </Group>
       {!done && ids.length === 0 && (
-        <EmptyState title="Nothing selected">Select approvals in the list first.</EmptyState>
+        <EmptyState title="Nothing selected">Select requests in the list first.</EmptyState>
       )}
       {done ? (
         <BulkResults {...done} onRetry={() => setDone(null)} undo={undo} />

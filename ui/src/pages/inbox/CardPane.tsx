@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import type { Ref } from "react";
-import { useApproval, type ApprovalSnapshot } from "../../api/approvals";
+import { useApproval, type ApprovalAction, type ApprovalSnapshot } from "../../api/approvals";
 import { ApprovalCard, type CardHandle } from "../../card/ApprovalCard";
 import { Loading } from "../../components/States";
 import { IconBack } from "../../components/icons";
@@ -12,7 +12,7 @@ interface Props {
   /** The request that follows a decision: it is loaded ahead. */
   nextId: string;
   card: Ref<CardHandle>;
-  onChanged: (now: ApprovalSnapshot) => void;
+  onChanged: (now: ApprovalSnapshot, action: ApprovalAction) => void;
   onTooEarly: () => void;
   onBack: () => void;
 }

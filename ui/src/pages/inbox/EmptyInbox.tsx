@@ -2,7 +2,9 @@ import { Button } from "@mantine/core";
 import { useEffect, useRef } from "react";
 import { Link } from "wouter";
 import { isAdmin, useMe } from "../../api/currentUser";
+import { usePendingCount, useStats } from "../../api/stats";
 import { EmptyState, ErrorMessage, Loading } from "../../components/States";
+import { hasCalls } from "../../firstRun";
 import type { FeedListing } from "./feedStore";
 import { activeFilters, viewOf, type InboxFilters } from "./filters";
 import css from "./Inbox.module.css";
@@ -47,14 +49,15 @@ export function EmptyInbox({ listing, filters, onClearFilters, onMore, onRetry }
   return (
     <EmptyState title={title}>
       {text}
-      {viewOf(filters) === "all" && <ConnectLink />}
+      <ConnectLink />
     </EmptyState>
   );
 }
 
-/** The next step where no agent has ever asked; only admins make keys for agents. */
+/** The next step where there has been no call at all; only admins make keys for agents. */
 function ConnectLink() {
-  if (!isAdmin(useMe().data)) return null;
+  const stats = useStats();
+  if (!isAdmin(useMe().data) || !stats || hasCalls(stats)) return null;
   return (
     <Button component={Link} href="/connect" size="xs" variant="default" mt="xs">
       Connect an agent
@@ -70,24 +73,35 @@ const NOTHING: Record<ReturnType<typeof viewOf>, [title: string, text: string]> 
 };
 
 interface AllDoneProps {
+  filters: InboxFilters;
   waiting: number;
   onReveal: () => void;
+  onClearFilters: () => void;
 }
 
-/** The last open request was decided. It takes the focus, as a card would. */
-export function AllDone({ waiting, onReveal }: AllDoneProps) {
+/** The last open request of the list was decided. It takes the focus, as a card would. */
+export function AllDone({ filters, waiting, onReveal, onClearFilters }: AllDoneProps) {
   const place = useRef<HTMLDivElement>(null);
+  const pending = usePendingCount();
   useEffect(() => place.current?.focus(), []);
+  const isFiltered = activeFilters(filters).length > 0;
   return (
     <div ref={place} className={css.done} tabIndex={-1} data-all-done>
-      <EmptyState title="All done">
-        {waiting ? (
+      <EmptyState title={isFiltered ? "No more requests match" : "All done"}>
+        {isFiltered &&
+          pending > 0 &&
+          `${pending.toLocaleString("en")} ${pending === 1 ? "other waits" : "others wait"}. `}
+        {waiting > 0 && (
           <Button mt="xs" onClick={onReveal}>
             {newRequestsLabel(waiting)}
           </Button>
-        ) : (
-          "No request needs your decision."
         )}
+        {isFiltered && (
+          <Button size="xs" variant="default" mt="xs" onClick={onClearFilters}>
+            Clear all filters
+          </Button>
+        )}
+        {!waiting && !isFiltered && "No request needs your decision."}
       </EmptyState>
     </div>
   );

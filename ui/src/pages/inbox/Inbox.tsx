@@ -143,7 +143,7 @@ export default function Inbox() {
         <SelectionBar count={selection.ids.length} onCompare={location.compare} onClear={selection.clear} />
         {!isNarrow && <KeyBar onHelp={() => setHelpOpen(true)} />}
       </section>
-      <Toasts {...announcements} onUndo={() => void undo.last()} />
+      <Toasts {...announcements} isRaised={selection.ids.length > 0} onUndo={() => void undo.last()} />
       <section className={css.card} aria-label="Request" data-open={isCardFullscreen || undefined}>
         <Suspense fallback={<Loading />}>
           {location.bulk && (
@@ -160,7 +160,12 @@ export default function Inbox() {
             />
           )}
           {!location.bulk && !location.id && flow.isDone && (
-            <AllDone waiting={feed.waiting.length} onReveal={reveal} />
+            <AllDone
+              filters={filters}
+              waiting={feed.waiting.length}
+              onReveal={reveal}
+              onClearFilters={() => changeFilters(NO_FILTERS)}
+            />
           )}
           {!location.bulk && !location.id && !flow.isDone && (
             <EmptyState title="No request selected">

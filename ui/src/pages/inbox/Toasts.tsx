@@ -6,15 +6,19 @@ import type { ShownToast } from "./useAnnouncements";
 interface Props {
   toast: ShownToast | null;
   hint: string;
+  /** The selection bar is there: it is not covered. */
+  isRaised: boolean;
   onUndo: () => void;
 }
 
 /** What the last decision did, with Undo for a rejection, and why the last key did nothing. */
-export function Toasts({ toast, hint, onUndo }: Props) {
+export function Toasts({ toast, hint, isRaised, onUndo }: Props) {
   return (
-    <div className={css.stack}>
+    <div className={css.stack} data-raised={isRaised || undefined}>
       <div className={css.toast} data-toast="hint" data-empty={!hint || undefined}>
-        <span role="status">{hint}</span>
+        <span role="status" className={css.text}>
+          {hint}
+        </span>
       </div>
       <div className={css.toast} data-toast={toast?.kind} data-empty={!toast || undefined}>
         <ToastIcon kind={toast?.kind} />

@@ -32,7 +32,7 @@ const NEWS_INTERVAL = 1_000; // ms between two searches for new items
 const POLL_INTERVAL = 5_000; // ms, without live events
 const SEARCH_RETRY = 1_500; // ms until an outdated search is repeated
 const MAX_PARALLEL = 10; // rows read in parallel
-const LEAVE_TIME = 160; // ms in which a decided row fades; inbox.module.css has the same
+const LEAVE_TIME = 160; // ms in which a decided row fades; InboxRow.module.css has the same
 
 /** A filtered list of approvals: loads pages and applies events. */
 export class FeedStore {

@@ -25,7 +25,7 @@ export const KEY_DESCRIPTIONS: readonly [keys: string, description: string][] = 
   ["C", "Respond to the agent"],
   ["E or Ctrl+E", "Edit"],
   ["Q", "Ask the agent a question; the request stays open"],
-  ["Z", "Undo your last rejection, within 8 seconds"],
+  ["Z", "Undo your last rejection, while it can be undone"],
   ["J or ↓", "Next request"],
   ["K or ↑", "Previous request"],
   ["O or Enter", "Open the request and focus its card"],

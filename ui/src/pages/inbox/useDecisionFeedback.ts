@@ -3,6 +3,7 @@ import { useCallback, useMemo, useRef } from "react";
 import {
   approvalKey,
   readApproval,
+  type ApprovalAction,
   type ApprovalItem,
   type ApprovalJson,
   type ApprovalSnapshot,
@@ -18,7 +19,7 @@ import type { Announcements, Toast } from "./useAnnouncements";
 const DEFAULT_WINDOW = 8_000; // ms; the actual window is read from the rejection
 
 interface DecisionFeedback {
-  handleDecision: (now: ApprovalSnapshot) => void;
+  handleDecision: (now: ApprovalSnapshot, action: ApprovalAction) => void;
   handleBulk: (kind: "approve" | "reject", results: BulkResult[]) => void;
   undo: PendingUndo;
 }
@@ -43,8 +44,8 @@ export function useDecisionFeedback(context: FeedbackContext): DecisionFeedback 
   const undo = useUndo(announcements, store, onUndone);
   const { remember } = undo;
   const handleDecision = useCallback(
-    (now: ApprovalSnapshot) => {
-      if (now.status === "pending" && now.timeline.at(-1)?.kind === "undone") {
+    (now: ApprovalSnapshot, action: ApprovalAction) => {
+      if (action === "undo") {
         store.putBack(now);
         changePendingCount(queries, 1);
         return showToast({ kind: "info", text: UNDONE });

@@ -9,7 +9,7 @@ export interface Flow {
   card: RefObject<CardHandle | null>;
   /** For the card: it takes the focus if a decision led to it. */
   attachCard: RefCallback<CardHandle>;
-  /** The last open request of the list was decided. */
+  /** The last open request of the list was decided, and all of the list was read. */
   isDone: boolean;
   /** Opens the next open request after a decided one, wherever the list continues. */
   advance: (from: string) => void;
@@ -60,7 +60,7 @@ export function useFlow({ store, feed, location, list, isListOfOpen }: FlowConte
         if (now.current.id !== from) return; // the user has moved on meanwhile
         if (next) return openCard(next);
         if (!isListOfOpen) return focusCard();
-        setDoneAt(store);
+        if (store.get().feed.next === null) setDoneAt(store);
         now.current.close();
       });
     },
@@ -87,13 +87,16 @@ function useResumeAfterBulk({ id, bulk }: InboxLocation, onResume: (id: string) 
   }, [bulk]);
 }
 
+const MAX_PAGES = 10; // that are searched for the next open request
+
 /** The list may have more pages than are loaded. */
 async function findNext(store: FeedStore, from: string): Promise<string> {
-  for (;;) {
+  for (let page = 0; page < MAX_PAGES; page += 1) {
     const { feed } = store.get();
     const found = nextOpen(feed, from);
     if (found || feed.next === null) return found;
     await store.more();
     if (store.get().feed.next === feed.next) return ""; // it could not be loaded
   }
+  return nextOpen(store.get().feed, from);
 }

@@ -1,5 +1,6 @@
 import { ActionIcon, Badge, Code, Group, Paper, Text, Title } from "@mantine/core";
 import { describeMatch, describeVerdict, listTerms, VERDICT_STYLES } from "./describePolicy";
+import { describeExpiry } from "./expiry";
 import css from "./Policy.module.css";
 import type { RuleActivity, RuleInfo } from "./queries";
 
@@ -71,8 +72,8 @@ export function DefaultsCard({ defaults, counts }: { defaults: Record<string, st
         {defaults.unknown_tools === "deny" ? "is denied" : "needs approval"}.
       </Text>
       <Text size="sm">
-        Unless a rule says otherwise, an approval expires after {defaults.expires_in}, and a rejection can be
-        undone for {defaults.undo_window}.
+        Unless a rule says otherwise, a request expires after {describeExpiry(defaults.expires_in ?? "")}, and
+        a rejection can be undone for {describeExpiry(defaults.undo_window ?? "")}.
       </Text>
       <Text size="sm" c="dimmed">
         {countsLabel(counts)}
