@@ -6,7 +6,6 @@ and `python hatch_build.py --tools` installs what checks and tests the page too.
 
 from __future__ import annotations
 
-import gzip
 import os
 import shutil
 import subprocess
@@ -22,7 +21,6 @@ MODULES = UI / "node_modules"
 BUILT = TOP / "src" / "interlock" / "server" / "ui"
 STAMP = BUILT / ".built"  # the digest of what it was built from
 INSTALLED = MODULES / ".installed"  # the digest of the lock file, and with `tools` if all of it is there
-SQUEEZED = {".js", ".css", ".svg", ".html"}
 QUIET = ("--ignore-scripts", "--no-audit", "--no-fund", "--no-progress", "--no-update-notifier")
 NO_NODE = (
     "The page has to be built, and there is no Node. "
@@ -45,7 +43,7 @@ def build() -> bool:
     STAMP.unlink(missing_ok=True)  # written last, so a build that was cut off starts again
     install()
     run("node_modules/vite/bin/vite.js", "build", "--logLevel", "warn")
-    squeeze()
+    run("compress.mjs", str(BUILT))
     STAMP.write_text(wanted)
     return True
 
@@ -102,13 +100,6 @@ def npm() -> Path:
     return Path(elsewhere).resolve()
 
 
-def squeeze() -> None:
-    """Compressed once, here, instead of for every visitor."""
-    for path in list(BUILT.rglob("*")):
-        if path.suffix in SQUEEZED:
-            path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes(), 9, mtime=0))
-
-
 def digest() -> str:
     whole = sha256()
     for path in sources():
@@ -120,7 +111,8 @@ def sources() -> Iterator[Path]:
     """What the built files are made from; tests are not."""
     for folder in ("src", "public"):
         yield from sorted(each for each in (UI / folder).rglob("*") if each.is_file() and ".test." not in each.name)
-    yield from (UI / name for name in ("index.html", "package-lock.json", "package.json", "vite.config.ts"))
+    for name in ("index.html", "package-lock.json", "package.json", "vite.config.ts", "compress.mjs"):
+        yield UI / name
 
 
 def say(text: str) -> None:

@@ -89,12 +89,14 @@ async def test_files_are_kept_for_ever_and_come_compressed_to_those_who_can_read
     assert {name.rpartition(".")[2] for name in names} == set(kinds)
     for name in names:
         plain = await anybody.get(name, headers={"accept-encoding": "identity"})
-        squeezed = await anybody.get(name, headers={"accept-encoding": "br, gzip"})
+        squeezed = await anybody.get(name, headers={"accept-encoding": "gzip, br;q=0"})
+        small = await anybody.get(name, headers={"accept-encoding": "gzip, deflate, br, zstd"})
         assert "content-encoding" not in plain.headers
-        assert squeezed.headers["content-encoding"] == "gzip"
-        assert int(squeezed.headers["content-length"]) < int(plain.headers["content-length"])
+        assert [answer.headers["content-encoding"] for answer in (squeezed, small)] == ["gzip", "br"]
+        lengths = [int(answer.headers["content-length"]) for answer in (plain, squeezed, small)]
+        assert lengths == sorted(lengths, reverse=True)
         assert squeezed.content == plain.content
-        for answer in (plain, squeezed):
+        for answer in (plain, squeezed, small):
             assert answer.headers["content-type"] == kinds[name.rpartition(".")[2]]
             assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
             assert answer.headers["vary"] == "accept-encoding"
@@ -122,6 +124,7 @@ async def test_the_icon_may_change(anybody: httpx2.AsyncClient) -> None:
         "/index.html",
         "/.built",
         "/index.html.gz",
+        "/index.html.br",
         "/src/main.tsx",
         "/settings/people/more",
     ],
@@ -159,9 +162,10 @@ def test_every_file_was_compressed_as_it_is() -> None:
     built = static._built_files()
     assert "index.html" in built
     for name, file in built.items():
-        if file.gzipped:
-            assert gzip.decompress(file.gzipped) == file.content, name
-    assert [name for name, file in built.items() if name.endswith((".js", ".css")) and not file.gzipped] == []
+        if file.compressed:
+            assert gzip.decompress(file.compressed["gzip"]) == file.content, name
+    texts = {name: file for name, file in built.items() if name.endswith((".js", ".css"))}
+    assert [name for name, file in texts.items() if list(file.compressed) != ["br", "gzip"]] == []
 
 
 def shapes(path: str) -> Iterator[str]:

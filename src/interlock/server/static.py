@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Mapping
 from functools import cache
@@ -50,7 +51,7 @@ IMMUTABLE = "public, max-age=31536000, immutable"  # a file with other content h
 NOT_BUILT = "The page is not built. In a checkout: make page, then start again. The routes are listed at /docs."
 READ_METHODS = ["GET", "HEAD"]
 API_PREFIX = "/api/"  # who opens one of these in a browser wants its answer, not a page
-GZIP_SUFFIX = ".gz"
+ENCODINGS = {"br": ".br", "gzip": ".gz"}  # the smaller first; the suffix of the compressed file
 
 
 MEDIA_TYPES = {
@@ -64,7 +65,7 @@ MEDIA_TYPES = {
 
 class StaticFile(NamedTuple):
     content: bytes
-    gzipped: bytes
+    compressed: Mapping[str, bytes]  # by encoding, in the order of ENCODINGS
 
 
 async def serve_page(state: StateDep) -> Response:
@@ -117,9 +118,20 @@ def _file_response(name: str, request: Request, kept: str) -> Response:
         raise NotFound("There is no such file. Reload the page.")
     kind = MEDIA_TYPES.get(PurePosixPath(name).suffix, "application/octet-stream")
     headers = {"cache-control": kept, "vary": "accept-encoding"}
-    if found.gzipped and "gzip" in request.headers.get("accept-encoding", ""):
-        return Response(found.gzipped, headers={**headers, "content-encoding": "gzip"}, media_type=kind)
+    accepted = _accepted_encodings(request)
+    for encoding, content in found.compressed.items():
+        if encoding in accepted:
+            return Response(content, headers={**headers, "content-encoding": encoding}, media_type=kind)
     return Response(found.content, headers=headers, media_type=kind)
+
+
+def _accepted_encodings(request: Request) -> set[str]:
+    """By name; one with a weight of zero is refused."""
+    offers = [offer.replace(" ", "").partition(";") for offer in request.headers.get("accept-encoding", "").split(",")]
+    return {name.lower() for name, _, weight in offers if not _ZERO_WEIGHT.fullmatch(weight)}
+
+
+_ZERO_WEIGHT = re.compile(r"q=0(\.0*)?", re.IGNORECASE)
 
 
 @cache
@@ -127,8 +139,14 @@ def _built_files() -> Mapping[str, StaticFile]:
     """All files by name, read once: no requested name leads to the disk."""
     top = files("interlock.server").joinpath("ui")
     found = {**_read_folder(top, ""), **_read_folder(top.joinpath("assets"), "assets/")}
-    plain = (name for name in found if not name.endswith(GZIP_SUFFIX))
-    return {name: StaticFile(found[name], found.get(name + GZIP_SUFFIX, b"")) for name in plain}
+    plain = [name for name in found if not name.endswith(tuple(ENCODINGS.values()))]
+    return {
+        name: StaticFile(
+            found[name],
+            {encoding: found[name + suffix] for encoding, suffix in ENCODINGS.items() if name + suffix in found},
+        )
+        for name in plain
+    }
 
 
 def _read_folder(folder: Traversable, before: str) -> dict[str, bytes]:
