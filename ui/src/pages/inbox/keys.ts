@@ -28,6 +28,7 @@ export const KEY_DESCRIPTIONS: readonly [keys: string, description: string][] = 
   ["O or Enter", "Open the request and focus its card"],
   ["X", "Select for a bulk decision"],
   ["/", "Search; Enter or ↓ goes to the first result, Esc clears, then leaves"],
+  ["Ctrl+Enter or Cmd+Enter", "Send what is written in a form"],
   ["Esc", "Close, or clear the selection"],
   ["?", "Show all keys"],
 ];
