@@ -371,6 +371,7 @@ def test_the_end_of_a_filtered_list_says_that_others_wait(site: Site, visit: Vis
     [mail] = propose_mails(site, agent, 1)
     site.propose(agent, "refund", {"to": "ann"})
     page = visit(site.admin, "/inbox?tool=send_mail")
+    expect(row(page, mail)).to_be_visible()
     press_next(page, mail)
     page.keyboard.press("a")
     done = page.locator("[data-all-done]")

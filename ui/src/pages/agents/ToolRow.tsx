@@ -2,6 +2,7 @@ import { Badge, Code, Text } from "@mantine/core";
 import { lazy, Suspense, useState } from "react";
 import { stringifyJson } from "../../api/json";
 import { ErrorMessage } from "../../components/States";
+import { describeExpiry } from "../../components/expiry";
 import { explainReason, isGated, makeGateChange, VERDICT_NAMES } from "./agentChange";
 import css from "./Agents.module.css";
 import { ApprovalSwitch } from "./ApprovalSwitch";
@@ -71,6 +72,8 @@ const VERDICT_COLORS: Record<ToolInfo["verdict"], string> = {
   depends: "indigo",
 };
 
+const QUESTION_TOOL = "request_human_input"; // the server's tool for questions: its card is the question itself
+
 function Verdict({ tool }: { tool: ToolInfo }) {
   const plain = tool.verdict === "allow";
   return (
@@ -80,7 +83,7 @@ function Verdict({ tool }: { tool: ToolInfo }) {
       variant={plain ? "default" : "filled"}
       data-verdict={tool.verdict}
     >
-      {VERDICT_NAMES[tool.verdict]}
+      {tool.name === QUESTION_TOOL ? "Asks a person" : VERDICT_NAMES[tool.verdict]}
     </Badge>
   );
 }
@@ -112,7 +115,8 @@ function Details({ tool, lockedReason }: { tool: ToolInfo; lockedReason: string 
 /** The terms of an approval. */
 function terms({ verdict, needs, answers, expires_in }: VerdictReason): string {
   if (verdict !== "ask") return "";
-  return `Needs ${needs}. Answers: ${answers.join(", ")}. Expires after ${expires_in}.`;
+  const end = expires_in ? ` Expires after ${describeExpiry(expires_in)}.` : "";
+  return `Needs ${needs}. Answers: ${answers.join(", ")}.${end}`;
 }
 
 function firstReason(tool: ToolInfo): string {

@@ -32,6 +32,7 @@ export const KEY_DESCRIPTIONS: readonly [keys: string, description: string][] = 
   ["X", "Select for a bulk decision"],
   ["N", "Show new requests"],
   ["/", "Search; Enter or ↓ goes to the first result, Esc clears, then leaves"],
+  ["Ctrl+Enter or Cmd+Enter", "Send what is written in a form"],
   ["Esc", "Close, or clear the selection"],
   ["?", "Show all keys"],
 ];

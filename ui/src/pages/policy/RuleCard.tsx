@@ -1,6 +1,6 @@
 import { ActionIcon, Badge, Code, Group, Paper, Text, Title } from "@mantine/core";
 import { describeMatch, describeVerdict, listTerms, VERDICT_STYLES } from "./describePolicy";
-import { describeExpiry } from "./expiry";
+import { describeExpiry } from "../../components/expiry";
 import css from "./Policy.module.css";
 import type { RuleActivity, RuleInfo } from "./queries";
 
