@@ -156,6 +156,25 @@ def test_a_test_request_shows_the_way_without_a_program(site: Site, visit: Visit
     expect(page.locator("article[data-status=approved]")).to_be_visible()
 
 
+def test_a_program_that_only_claims_the_agents_name_is_not_its_first_call(site: Site, visit: Visit) -> None:
+    page = visit(site.admin, "/connect")
+    bot, other = site.server.client(create_key(page, "clerk")), site.agent("other")
+
+    def claim(number: str) -> None:
+        call = {"tool": "send_mail", "args": {}, "run_id": "claims", "call_id": number, "agent": "clerk"}
+        claimed = other.post("/api/calls", json=call).json()["approval_id"]
+        with page.expect_response(lambda answer: answer.url.endswith("/api/activity") and claimed in answer.text()):
+            pass
+
+    claim("one")
+    expect(first_call(page)).to_contain_text("Waiting for the first call…")
+    made = site.propose(bot, "send_mail", {"to": "ann"})
+    expect(first_call(page)).to_contain_text("The first call needs your approval")
+    claim("two")
+    expect(first_call(page).get_by_role("link", name="Open the request")).to_have_attribute("href", f"/a/{made}")
+    bot.close()
+
+
 def test_an_admin_skips_it_and_others_are_not_led_there(site: Site, visit: Visit) -> None:
     page = visit(site.admin, "/")
     page.get_by_role("button", name="Skip for now").click()

@@ -114,6 +114,22 @@ def test_all_shows_what_was_decided_and_mine_what_waits_for_me(site: Site, visit
     expect(page).to_have_url(re.compile(r"\?status=all$"))
 
 
+# R14
+def test_letters_in_an_open_menu_decide_nothing(site: Site, visit: Visit) -> None:
+    waiting = site.propose(site.agent(), "send_mail", {"to": "ann@example.com"})
+    page = open_inbox(visit, site.admin)
+    press_next(page, waiting)
+    page.get_by_role("banner").get_by_role("button", name="ann", exact=True).click()
+    expect(page.get_by_role("menu").locator(":focus")).to_be_visible()
+    for key in ("a", "Shift+A", "r", "z", "x"):
+        page.keyboard.press(key)
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("menu")).to_be_hidden()
+    page.keyboard.press("x")
+    expect(row(page, waiting).get_by_role("checkbox")).to_be_checked()  # after the keys that came before it
+    assert site.approval(waiting)["status"] == "pending"
+
+
 # R36
 @pytest.mark.smoke
 def test_rows_come_and_change_without_jumping(site: Site, visit: Visit) -> None:

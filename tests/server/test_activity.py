@@ -85,6 +85,29 @@ async def test_a_key_shows_that_its_agent_connected_before_its_first_call(
     assert (await bob.get("/api/activity")).json()["items"] == []
 
 
+# R58
+@pytest.mark.postgres_smoke
+@pytest.mark.parametrize("name", ["clerk", "cl|erk"])
+async def test_a_call_that_only_claims_an_agents_name_is_not_that_of_its_key(
+    client: ClientFactory, keys: dict[str, str], services: AppServices, clock: Clock, name: str
+) -> None:
+    _, secret = await services.accounts.create_key("default", "new", "agent", "ada", bindings=KeyBindings((name,)))
+
+    async def newest() -> tuple[str | None, str | None]:
+        [listed] = (await client(keys["viewer"]).get("/api/activity")).json()["items"]
+        assert (listed["key_used_at"] is None) == (listed["last_bound_approval_id"] is None)
+        return listed["last_approval_id"], listed["last_bound_approval_id"]
+
+    claimed = await propose(client(keys["agent"]), call_id="a", agent=name)
+    assert await newest() == (claimed["approval_id"], None)
+    clock.advance(1_000)
+    made = await propose(client(secret), call_id="b", agent=name)
+    assert await newest() == (made["approval_id"], made["approval_id"])
+    clock.advance(1_000)
+    claimed = await propose(client(keys["agent"]), call_id="c", agent=name)
+    assert await newest() == (claimed["approval_id"], made["approval_id"])
+
+
 async def test_activity_is_for_people_of_the_workspace(
     client: ClientFactory, keys: dict[str, str], services: AppServices
 ) -> None:

@@ -3111,15 +3111,18 @@ export interface components {
          * AgentActivity
          * @description `calls` are those with an approval, allowed ones included; reads that need none are not counted by agent.
          *
-         *     `denied` are calls that a rule or a freeze refused. `last_seen_at` is the time of the newest call, or when a key
-         *     that is bound to this agent alone was last used. `last_approval_id` is that of the newest call, if any. `complete`
-         *     is false if there were more calls than are counted for each agent (1,000) or more denied calls than are counted in
-         *     all (10,000).
+         *     `denied` are calls that a rule or a freeze refused. `last_seen_at` is the time of the newest call, or `key_used_at`:
+         *     when a key that is bound to this agent alone was last used. `last_approval_id` is that of the newest call, if any;
+         *     `last_bound_approval_id` is that of the newest of the last 100 calls whose key is bound to this agent: others only
+         *     claim its name. `complete` is false if there were more calls than are counted for each agent (1,000) or more denied
+         *     calls than are counted in all (10,000).
          */
         AgentActivity: {
             name: string;
             last_seen_at: string | null;
+            key_used_at: string | null;
             last_approval_id: string | null;
+            last_bound_approval_id: string | null;
             calls: number;
             pending: number;
             denied: number;

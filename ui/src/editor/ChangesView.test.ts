@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { diffText, shortenText } from "./ChangesView";
+import { diffText, placeOf, shortenText } from "./ChangesView";
 
 describe("the diff of two texts", () => {
   it("shows short texts completely", () => {
@@ -21,5 +21,12 @@ describe("the diff of two texts", () => {
     const { added } = diffText("", "😀".repeat(1000));
     expect(added).toEqual(["😀".repeat(200), 600, "😀".repeat(200)]);
     expect(shortenText("short")).toEqual(["short"]);
+  });
+});
+
+describe("the place of a change", () => {
+  it("reads like no other place", () => {
+    const places = ["/a/b", "/a › b", "/a/›/b", "/a", '/"a"', "", "/"].map(placeOf);
+    expect(places).toEqual(["a › b", '"a › b"', 'a › "›" › b', "a", '"\\"a\\""', "all arguments", '""']);
   });
 });

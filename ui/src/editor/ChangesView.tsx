@@ -2,7 +2,7 @@ import { Button, Text } from "@mantine/core";
 import { Fragment } from "react";
 import { stringifyJson } from "../api/json";
 import { VisibleText } from "../card/VisibleText";
-import { escapeInvisible } from "../components/escapeInvisible";
+import { escapeInvisible, quoteVisible } from "../components/escapeInvisible";
 import css from "./Editor.module.css";
 import { splitPointer, type ValueChange } from "./values";
 
@@ -18,9 +18,7 @@ export default function ChangesView({ changes, onReset }: { changes: ValueChange
       <dl className={css.changes} aria-label="Changes">
         {changes.slice(0, MAX_SHOWN).map((change) => (
           <Fragment key={change.pointer}>
-            <dt className={css.name}>
-              {splitPointer(change.pointer).map(escapeInvisible).join(" › ") || "all arguments"}
-            </dt>
+            <dt className={css.name}>{placeOf(change.pointer)}</dt>
             <dd>
               <ChangeItem change={change} />
             </dd>
@@ -37,6 +35,18 @@ export default function ChangesView({ changes, onReset }: { changes: ValueChange
       )}
     </>
   );
+}
+
+const SEPARATOR = "›";
+
+/** The names that lead to a value; a name that could be read as several, or as none, is quoted. */
+export function placeOf(pointer: string): string {
+  const names = splitPointer(pointer).map((name) =>
+    name.trim() === "" || name.includes(SEPARATOR) || name.startsWith('"')
+      ? quoteVisible(name)
+      : escapeInvisible(name),
+  );
+  return names.join(` ${SEPARATOR} `) || "all arguments";
 }
 
 function ChangeItem({ change: { before, after } }: { change: ValueChange }) {

@@ -35,9 +35,9 @@ const TYPE_NAMES: Record<string, string> = {
  */
 export function checkSchema(schema: unknown, value: unknown, root: unknown = schema): SchemaProblem[] {
   try {
-    return new Checker(isObject(root) ? root : {}).check(schema, value, "").slice(0, MAX_PROBLEMS);
+    return checkWithin({ left: MAX_STEPS }, schema, value, root);
   } catch (error) {
-    if (error instanceof StepLimitReached || error instanceof RangeError) return [];
+    if (error instanceof StepLimitReached) return [];
     throw error;
   }
 }
@@ -59,15 +59,40 @@ export function toPlainWords({ pointer, message }: SchemaProblem): SchemaProblem
   };
 }
 
-class StepLimitReached extends Error {}
+/** How many steps are left to several checks together. */
+export interface StepBudget {
+  left: number;
+}
+
+export class StepLimitReached extends Error {}
+
+export function takeStep(steps: StepBudget): void {
+  if (--steps.left < 0) throw new StepLimitReached();
+}
+
+/** The same as one of several checks; throws StepLimitReached when they have used up their steps. */
+export function checkWithin(
+  steps: StepBudget,
+  schema: unknown,
+  value: unknown,
+  root: unknown,
+): SchemaProblem[] {
+  try {
+    return new Checker(isObject(root) ? root : {}, steps).check(schema, value, "").slice(0, MAX_PROBLEMS);
+  } catch (error) {
+    if (error instanceof RangeError) return []; // deeper than the stack
+    throw error;
+  }
+}
 
 class Checker {
-  private stepsLeft = MAX_STEPS;
-
-  constructor(private readonly root: JsonObject) {}
+  constructor(
+    private readonly root: JsonObject,
+    private readonly steps: StepBudget,
+  ) {}
 
   check(schema: unknown, value: unknown, pointer: string): SchemaProblem[] {
-    if (--this.stepsLeft < 0) throw new StepLimitReached();
+    takeStep(this.steps);
     if (schema === false) return [{ pointer, message: "is not allowed here" }];
     if (!isObject(schema) || isSecret(value)) return [];
     if (schema.$ref !== undefined)

@@ -1,6 +1,6 @@
 import { needsEscapes } from "../components/escapeInvisible";
 import { memberOrder } from "../card/schema";
-import { tupleItems } from "./checkSchema";
+import { StepLimitReached, tupleItems, type StepBudget } from "./checkSchema";
 import { pickForm } from "./schemaForms";
 import { choicesOf, simplifySchema, type Choices } from "./simpleSchema";
 import { isObject, joinPointer, makeObject, type JsonObject } from "./values";
@@ -50,12 +50,13 @@ export interface FormChoice {
 const MAX_DEPTH = 10;
 const MAX_ABSENT_DEPTH = 2; // limits recursive schemas where there are no values
 const MAX_FIELDS = 150;
+const MAX_STEPS = 60_000; // of all fields together, to find out which forms their values have
 const LONG_TEXT = 70;
 const MAX_COLUMNS = 6;
 const SHORT_CHOICE = 14; // characters
 const TIME_FORMATS = new Set(["date", "time", "date-time"]);
 
-/** Too many fields for a usable form. */
+/** Too many fields for a usable form, or a schema that takes too long to fit to the values. */
 export class TooManyFields extends Error {}
 
 /**
@@ -68,12 +69,17 @@ export function makeFormPlan(
   locked: ReadonlySet<string> = new Set(),
   declared = false,
 ): FormPlan {
-  return new Planner(isObject(schema) ? schema : {}, locked, declared).plan(schema, samples, "", "");
+  try {
+    return new Planner(isObject(schema) ? schema : {}, locked, declared).plan(schema, samples, "", "");
+  } catch (error) {
+    throw error instanceof StepLimitReached ? new TooManyFields() : error;
+  }
 }
 
 class Planner {
   private fields = 0;
   private absent = 0;
+  private readonly steps: StepBudget = { left: MAX_STEPS };
 
   constructor(
     private readonly root: JsonObject,
@@ -83,7 +89,7 @@ class Planner {
 
   plan(given: unknown, all: unknown[], title: string, pointer: string): FormPlan {
     if (++this.fields > MAX_FIELDS) throw new TooManyFields();
-    const union = pickForm(given, this.root, all, pointer.includes("/*"));
+    const union = pickForm(given, this.root, all, pointer.includes("/*"), this.steps);
     if (!union) return this.planOne(given, all, title, pointer);
     const plan = this.planOne(union.schema, union.samples, title, pointer);
     const { forms, description } = union;
@@ -91,7 +97,7 @@ class Planner {
   }
 
   private planOne(given: unknown, all: unknown[], title: string, pointer: string): FormPlan {
-    const { schema, nullable } = simplifySchema(given, this.root, all);
+    const { schema, nullable } = simplifySchema(given, this.root, all, this.steps);
     const samples = all.filter((sample) => sample !== undefined && !(nullable && sample === null));
     const description = typeof schema.description === "string" ? schema.description : "";
     const ownTitle = typeof schema.title === "string" ? schema.title.trim() : "";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { makeFormPlan } from "./formPlan";
+import { makeFormPlan, TooManyFields } from "./formPlan";
 import { pickForm } from "./schemaForms";
 import type { JsonObject } from "./values";
 
@@ -30,7 +30,7 @@ const REPEATS = {
   ],
 };
 const pick = (schema: unknown, samples: unknown[], isShared = false) =>
-  pickForm(schema, ROOT, samples, isShared);
+  pickForm(schema, ROOT, samples, isShared, { left: 1_000 });
 
 describe("the form of a value", () => {
   it("is the one that it fits best, with the others to switch to", () => {
@@ -88,5 +88,38 @@ it("a plan has titles, widths, native fields and tables", () => {
     at: { $id: "Time", width: "half" },
     lines: { isTable: true, items: { isCell: true, title: "Lines", properties: { item: { isCell: true } } } },
     level: { $id: "Choice", choiceTitles: ["Low", "High"], width: "short" },
+  });
+});
+
+describe("a schema that takes long to fit to the values", () => {
+  const fields = (make: () => unknown) =>
+    Object.fromEntries(Array.from({ length: 20 }, (_, at) => [`f${at}`, make()]));
+
+  it("has no form, since all its fields share their steps", () => {
+    const again = Array.from({ length: 3 }, () => ({ $ref: "#/$defs/deep" }));
+    const deep = { type: "object", additionalProperties: { $ref: "#/$defs/deep" }, allOf: again };
+    const forms = Array.from({ length: 30 }, () => ({ $ref: "#/$defs/deep" }));
+    const schema = {
+      type: "object",
+      $defs: { deep },
+      properties: fields(() => ({ oneOf: forms })),
+    };
+    const value = fields(() => ({ a: { a: { a: { a: { a: "x" } } } } }));
+    expect(() => makeFormPlan(schema, [value, value])).toThrow(TooManyFields);
+  });
+
+  it("has no form either where the blank values of its forms are large", () => {
+    const names = Array.from({ length: 40 }, (_, at) => `m${at}`);
+    const wide = {
+      type: "object",
+      properties: Object.fromEntries(names.map((name) => [name, { $ref: "#/$defs/wide" }])),
+      required: names,
+    };
+    const schema = {
+      type: "object",
+      $defs: { wide },
+      properties: fields(() => ({ oneOf: [{ $ref: "#/$defs/wide" }, { type: "string" }] })),
+    };
+    expect(() => makeFormPlan(schema, [fields(() => "x")])).toThrow(TooManyFields);
   });
 });

@@ -1,5 +1,5 @@
 import { resolveReference } from "../card/schema";
-import { checkSchema, isNullSchema } from "./checkSchema";
+import { checkWithin, isNullSchema, takeStep, type StepBudget } from "./checkSchema";
 import type { FormChoice } from "./formPlan";
 import { isObject, makeObject, type JsonObject } from "./values";
 
@@ -32,12 +32,13 @@ export function pickForm(
   root: JsonObject,
   samples: readonly unknown[],
   isShared: boolean,
+  steps: StepBudget,
 ): PickedForm | undefined {
   const schema = isObject(given) && given.$ref !== undefined ? resolveReference(root, given.$ref) : given;
   const options = isObject(schema) ? optionsOf(schema, root) : undefined;
   if (!isObject(schema) || !options) return undefined;
   const present = samples.filter((sample) => sample !== undefined);
-  const picks = present.map((sample) => bestOption(options, sample, root));
+  const picks = present.map((sample) => bestOption(options, sample, root, steps));
   const picked = picks.at(-1) ?? -1;
   if (isShared || picked < 0) return undefined;
   return {
@@ -46,7 +47,7 @@ export function pickForm(
     title: textOf(schema.title),
     description: textOf(schema.description),
     forms: {
-      options: options.map((option) => ({ label: labelOf(option), blank: blankOf(option, root, 0) })),
+      options: options.map((option) => ({ label: labelOf(option), blank: blankOf(option, root, 0, steps) })),
       picked,
       pickedBefore: samples[0] === undefined ? -1 : (picks[0] ?? -1),
     },
@@ -65,9 +66,17 @@ function optionsOf(schema: JsonObject, root: JsonObject): JsonObject[] | undefin
 }
 
 /** The form with the fewest problems; what is only missing yet counts least. */
-function bestOption(options: readonly JsonObject[], value: unknown, root: JsonObject): number {
+function bestOption(
+  options: readonly JsonObject[],
+  value: unknown,
+  root: JsonObject,
+  steps: StepBudget,
+): number {
   const scores = options.map((option) =>
-    checkSchema(option, value, root).reduce((sum, { pointer, message }) => sum + weigh(pointer, message), 0),
+    checkWithin(steps, option, value, root).reduce(
+      (sum, { pointer, message }) => sum + weigh(pointer, message),
+      0,
+    ),
   );
   return scores.indexOf(Math.min(...scores));
 }
@@ -91,14 +100,15 @@ function labelOf(option: JsonObject): string {
 }
 
 /** What a value of this form begins as: constants, and required members that are empty. */
-function blankOf(given: unknown, root: JsonObject, depth: number): unknown {
+function blankOf(given: unknown, root: JsonObject, depth: number, steps: StepBudget): unknown {
+  takeStep(steps);
   const resolved = isObject(given) && given.$ref !== undefined ? resolveReference(root, given.$ref) : given;
   const schema = isObject(resolved) ? resolved : {};
   if (Object.hasOwn(schema, "const")) return schema.const;
   if (Array.isArray(schema.enum)) return schema.enum[0] as unknown;
   switch (schema.type ?? (schema.properties ? "object" : "")) {
     case "object":
-      return depth > MAX_DEPTH ? {} : blankMembers(schema, root, depth);
+      return depth > MAX_DEPTH ? {} : blankMembers(schema, root, depth, steps);
     case "array":
       return [];
     case "boolean":
@@ -110,11 +120,11 @@ function blankOf(given: unknown, root: JsonObject, depth: number): unknown {
   }
 }
 
-function blankMembers(schema: JsonObject, root: JsonObject, depth: number): JsonObject {
+function blankMembers(schema: JsonObject, root: JsonObject, depth: number, steps: StepBudget): JsonObject {
   const members = membersOf(schema);
   const required = Array.isArray(schema.required) ? schema.required.map(String) : [];
   const names = Object.keys(members).filter((name) => required.includes(name));
-  return makeObject(names.map((name) => [name, blankOf(members[name], root, depth + 1)]));
+  return makeObject(names.map((name) => [name, blankOf(members[name], root, depth + 1, steps)]));
 }
 
 function membersOf(schema: JsonObject): JsonObject {

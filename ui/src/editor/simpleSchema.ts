@@ -1,5 +1,5 @@
 import { resolveReference } from "../card/schema";
-import { checkSchema, isNullSchema } from "./checkSchema";
+import { checkWithin, isNullSchema, type StepBudget } from "./checkSchema";
 import { isObject, type JsonObject } from "./values";
 
 const MAX_CHOICES = 200;
@@ -14,11 +14,16 @@ export interface FormSchema {
 }
 
 /** `samples` are the values that the form shows; null is not among the remaining alternatives. */
-export function simplifySchema(given: unknown, root: JsonObject, samples: unknown[]): FormSchema {
+export function simplifySchema(
+  given: unknown,
+  root: JsonObject,
+  samples: unknown[],
+  steps: StepBudget,
+): FormSchema {
   let schema = isObject(given) ? given : {};
   let nullable = false;
   for (let hop = 0; hop < MAX_HOPS; hop++) {
-    const next = resolveOnce(schema, root, samples);
+    const next = resolveOnce(schema, root, samples, steps);
     if (next === undefined) break;
     nullable ||= next.nullable;
     schema = next.schema;
@@ -31,7 +36,12 @@ export function simplifySchema(given: unknown, root: JsonObject, samples: unknow
   return { schema, nullable };
 }
 
-function resolveOnce(schema: JsonObject, root: JsonObject, samples: unknown[]): FormSchema | undefined {
+function resolveOnce(
+  schema: JsonObject,
+  root: JsonObject,
+  samples: unknown[],
+  steps: StepBudget,
+): FormSchema | undefined {
   if (schema.$ref !== undefined) return mergeInner(schema, "$ref", resolveReference(root, schema.$ref));
   if (Array.isArray(schema.allOf) && schema.allOf.length === 1)
     return mergeInner(schema, "allOf", schema.allOf[0]);
@@ -39,7 +49,8 @@ function resolveOnce(schema: JsonObject, root: JsonObject, samples: unknown[]): 
     const options = schema[keyword];
     if (!Array.isArray(options) || constantOptions(options)) continue;
     const others = options.filter((option) => !isNullSchema(option));
-    const [only] = others.length === 1 ? others : others.filter((option) => accepts(option, root, samples));
+    const [only] =
+      others.length === 1 ? others : others.filter((option) => accepts(option, root, samples, steps));
     return { ...mergeInner(schema, keyword, only), nullable: others.length < options.length };
   }
   return undefined;
@@ -51,9 +62,9 @@ function mergeInner(outer: JsonObject, keyword: string, inner: unknown): FormSch
   return { schema: { ...(isObject(inner) ? inner : {}), ...siblings }, nullable: false };
 }
 
-function accepts(option: unknown, root: JsonObject, samples: unknown[]): boolean {
+function accepts(option: unknown, root: JsonObject, samples: unknown[], steps: StepBudget): boolean {
   const given = samples.filter((sample) => sample !== undefined && sample !== null);
-  return given.length > 0 && given.every((sample) => checkSchema(option, sample, root).length === 0);
+  return given.length > 0 && given.every((sample) => checkWithin(steps, option, sample, root).length === 0);
 }
 
 /** Alternatives of one constant each are a choice. */

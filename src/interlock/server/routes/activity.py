@@ -34,15 +34,18 @@ Days = Annotated[int, Query(ge=1, le=90)]
 class AgentActivity(BaseModel):
     """`calls` are those with an approval, allowed ones included; reads that need none are not counted by agent.
 
-    `denied` are calls that a rule or a freeze refused. `last_seen_at` is the time of the newest call, or when a key
-    that is bound to this agent alone was last used. `last_approval_id` is that of the newest call, if any. `complete`
-    is false if there were more calls than are counted for each agent (1,000) or more denied calls than are counted in
-    all (10,000).
+    `denied` are calls that a rule or a freeze refused. `last_seen_at` is the time of the newest call, or `key_used_at`:
+    when a key that is bound to this agent alone was last used. `last_approval_id` is that of the newest call, if any;
+    `last_bound_approval_id` is that of the newest of the last 100 calls whose key is bound to this agent: others only
+    claim its name. `complete` is false if there were more calls than are counted for each agent (1,000) or more denied
+    calls than are counted in all (10,000).
     """
 
     name: str
     last_seen_at: str | None
+    key_used_at: str | None
     last_approval_id: str | None
+    last_bound_approval_id: str | None
     calls: int
     pending: int
     denied: int
@@ -128,12 +131,14 @@ async def list_activity(state: StateDep, principal: PrincipalDep, days: Days = C
     all_denied = sum(each.n for each in denied.values()) <= MAX_DENIED
     items = []
     for name in sorted({*calls, *denied, *keys} - {""}):
-        own, refused = calls.get(name), denied.get(name)
+        own, refused, used = calls.get(name), denied.get(name), _used_at(keys.get(name, ()))
         items.append(
             AgentActivity(
                 name=name,
-                last_seen_at=_newest(own and own.last_at, refused and refused.last_at, *_used_at(keys.get(name, ()))),
+                last_seen_at=_newest(own and own.last_at, refused and refused.last_at, *used),
+                key_used_at=_newest(*used),
                 last_approval_id=own.last_id if own else None,
+                last_bound_approval_id=own.last_bound_id if own else None,
                 calls=min(own.n, MAX_AGENT_CALLS) if own else 0,
                 pending=pending.get(name, 0),
                 denied=refused.n if refused else 0,
@@ -197,8 +202,8 @@ async def _keys_by_agent(state: ServerState, principal: Principal) -> Mapping[st
     return found
 
 
-def _used_at(keys: Iterable[ApiKey]) -> Iterable[int | None]:
-    return (key.used_at for key in keys)
+def _used_at(keys: Iterable[ApiKey]) -> Sequence[int | None]:
+    return [key.used_at for key in keys]
 
 
 def _newest(*times: int | None) -> str | None:

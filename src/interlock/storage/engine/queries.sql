@@ -986,6 +986,13 @@ select named.agent, (
     select count(*) from (
         select 1 from approvals a where a.workspace = ? and a.agent = named.agent and a.created_at >= ? limit 1001
     ) as counted
+), (
+    select recent.id from (
+        select a.id, a.owner, a.created_at from approvals a where a.workspace = ? and a.agent = named.agent
+        order by a.created_at desc limit 100
+    ) as recent
+    where recent.owner = 'agent:' || replace(replace(named.agent, '\', '\\'), '|', '\|')
+    order by recent.created_at desc limit 1
 )
 from (select agent from named where agent is not null limit 1001) as named order by named.agent
 

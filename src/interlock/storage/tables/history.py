@@ -142,12 +142,16 @@ MAX_DENIED = 10_000  # newest denied calls of a workspace
 
 
 class AgentCalls(NamedTuple):
-    """An agent's newest recorded call, and the number of its calls since a time, up to one above the limit."""
+    """An agent's newest recorded call, and the number of its calls since a time, up to one above the limit.
+
+    `last_bound_id` is the newest that a key bound to the agent made, among its newest 100: others only claim its name.
+    """
 
     agent: str
     last_at: int
     last_id: str
     n: int
+    last_bound_id: str | None = None
 
 
 class DeniedCalls(NamedTuple):
@@ -194,7 +198,7 @@ class Statistics:
 
     async def agent_calls(self, workspace: str, since: int) -> Sequence[AgentCalls]:
         """Return at most 1,001 agents with recorded calls, by name; a call without an agent counts as of ""."""
-        found = await self._fetch("agent_calls", *[workspace] * 5, since)
+        found = await self._fetch("agent_calls", *[workspace] * 5, since, workspace)
         return [AgentCalls(*row) for row in found]
 
     async def pending_by_agent(self, workspace: str) -> Mapping[str, int]:

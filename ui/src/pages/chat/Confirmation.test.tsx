@@ -12,10 +12,10 @@ function line(n: number, kind: string, body: Record<string, unknown>): Line {
   return { n, kind, body, at: "", actor: "" };
 }
 
-const asked = (end: string) =>
+const asked = (end: string, question: object = QUESTION) =>
   addEarlierLines(EMPTY_THREAD, [
     line(1, "said", { text: "delete it" }),
-    line(3, "resulted", { call: "c1", tool: "drop", status: "confirming", result: QUESTION }),
+    line(3, "resulted", { call: "c1", tool: "drop", status: "confirming", result: question }),
     line(4, "ended", { status: end }),
   ]);
 
@@ -35,6 +35,20 @@ afterEach(cleanup);
 describe("a confirmation in the chat", () => {
   it("has buttons while it is open", () => {
     expect(show(asked("done"))).toBe("Yes, do itNo");
+  });
+
+  it.each([
+    ["a\u202eb\nc", "a\\u{202e}b\nc"],
+    [{ to: "a\u202eb" }, '{\n  "to": "a\\u202eb"\n}'],
+  ])("shows what nobody would see otherwise: %j", (would, shown) => {
+    const question = { ...QUESTION, message: "Send it to ann\u200b?", would };
+    show(asked("done", question));
+    const group = screen.getByRole("group", { name: "Confirmation" });
+    expect(group.querySelector("p + p")?.textContent).toBe("Send it to ann\\u{200b}?");
+    expect(screen.getByLabelText("What would happen").textContent).toBe(shown);
+    cleanup();
+    show(addUserMessage(asked("done", question), 6, "yes"));
+    expect(screen.getByRole("group").querySelector("summary")?.textContent).toContain("ann\\u{200b}?");
   });
 
   it.each([

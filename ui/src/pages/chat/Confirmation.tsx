@@ -1,6 +1,8 @@
 import { Button, Text } from "@mantine/core";
 import { useState } from "react";
 import { stringifyJson } from "../../api/json";
+import { MultilineText, VisibleText } from "../../card/VisibleText";
+import { escapeInvisible, visibleJson } from "../../components/escapeInvisible";
 import { IconApproved, IconClock, IconRejected, IconUnfold } from "../../components/icons";
 import lineCss from "./CallLine.module.css";
 import css from "./Confirmation.module.css";
@@ -57,10 +59,12 @@ function Details({ question: { tool, message, would } }: { question: Question })
       <Text size="sm">
         <span className={lineCss.name}>{tool}</span> needs your confirmation
       </Text>
-      <p className={css.what}>{message}</p>
+      <p className={css.what}>
+        <MultilineText text={message} />
+      </p>
       {would !== null && would !== undefined && (
         <pre className={css.would} tabIndex={0} aria-label="What would happen">
-          {typeof would === "string" ? would : stringifyJson(would, 2)}
+          {typeof would === "string" ? <MultilineText text={would} /> : visibleJson(stringifyJson(would, 2))}
         </pre>
       )}
     </>
@@ -80,7 +84,9 @@ function ClosedConfirmation({ question, person }: { question: Question; person: 
       <summary className={lineCss.line}>
         <Icon className={lineCss.icon} size={16} />
         <b>{answer ? `${person} answered ${answer}.` : "This question is closed."}</b>
-        <span className={lineCss.sentence}>{message}</span>
+        <span className={lineCss.sentence}>
+          <VisibleText text={escapeInvisible(message)} />
+        </span>
         <IconUnfold className={lineCss.chevron} size={16} />
       </summary>
       <div className={css.box}>

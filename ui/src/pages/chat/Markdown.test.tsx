@@ -39,6 +39,14 @@ it.each(Object.entries(HARD))("parses worst-case input: %s", (name, piece) => {
   expect(depthOf(blocks)).toBeLessThan(60);
 });
 
+/** Much more than is shown, so that work that grows faster than the text takes far longer than a test may. */
+it.each([
+  ["fences", "```\n".repeat(300_000)],
+  ["ticks of many lengths", Array.from({ length: 1_800 }, (_, at) => "`".repeat(1_800 - at)).join(" ")],
+])("parses a megabyte of %s in time", (_, text) => {
+  expect(parseBlocks(text).length).toBeGreaterThan(0);
+});
+
 it.each([
   ["one\ntwo\n\nthree", "<p>one\ntwo</p><p>three</p>"],
   ["## Title\nwords", '<p data-level="2"><strong>Title</strong></p><p>words</p>'],

@@ -78,8 +78,8 @@ class Reading {
   }
 
   private code([, fence = "", info = ""]: RegExpExecArray): void {
-    const end = this.lines.findIndex((line, at) => at > this.at && closes(line, fence));
-    const to = end < 0 ? this.lines.length : end; // one that is still being said has no end yet
+    let to = this.at + 1; // one that is still being said has no end yet
+    while (to < this.lines.length && !closes(this.lines[to]!, fence)) to++;
     const text = this.lines.slice(this.at + 1, to).join("\n");
     this.at = to;
     this.add({ kind: "code", language: info.trim().split(/\s/, 1)[0]!.slice(0, 20), text });

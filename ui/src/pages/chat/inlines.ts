@@ -27,7 +27,7 @@ export function parseInlines(text: string): Inline[] {
 class Reading {
   private at = 0;
   private open: Open[] = [{ mark: "", inlines: [] }];
-  private endless = new Set<number>(); // lengths of ticks that nothing closes from here on
+  private ticks: Map<number, number[]> | undefined; // made when the first tick is read
 
   constructor(private readonly text: string) {}
 
@@ -74,13 +74,19 @@ class Reading {
   private code(): boolean {
     const ticks = this.match(TICKS)![0];
     const from = this.at + ticks.length;
-    const to = this.endless.has(ticks.length) ? -1 : closing(this.text, ticks, from);
-    this.at = to < 0 ? from : to + ticks.length;
-    if (to < 0) {
-      this.endless.add(ticks.length);
-      this.put(ticks);
-    } else this.top.inlines.push({ kind: "code", text: this.text.slice(from, to).trim() });
+    const to = this.closing(ticks.length, from);
+    this.at = to === undefined ? from : to + ticks.length;
+    if (to === undefined) this.put(ticks);
+    else this.top.inlines.push({ kind: "code", text: this.text.slice(from, to).trim() });
     return true;
+  }
+
+  /** Where as many ticks stand again, and no more of them. What was passed is dropped, so that nothing is read twice. */
+  private closing(length: number, from: number): number | undefined {
+    this.ticks ??= placesOfTicks(this.text);
+    const places = this.ticks.get(length) ?? [];
+    while ((places.at(-1) ?? from) < from) places.pop();
+    return places.at(-1);
   }
 
   private address(): boolean {
@@ -147,13 +153,13 @@ class Reading {
   }
 }
 
-/** Where as many ticks stand again, and no more of them. */
-function closing(text: string, ticks: string, from: number): number {
-  for (let at = text.indexOf(ticks, from); at >= 0;) {
-    let end = at + ticks.length;
-    while (text[end] === "`") end++;
-    if (end - at === ticks.length) return at;
-    at = text.indexOf(ticks, end);
+/** Where ticks stand, by how many there are beside each other; the last place comes first. */
+function placesOfTicks(text: string): Map<number, number[]> {
+  const places = new Map<number, number[]>();
+  for (const { 0: ticks, index } of [...text.matchAll(/`+/g)].reverse()) {
+    const others = places.get(ticks.length);
+    if (others) others.push(index);
+    else places.set(ticks.length, [index]);
   }
-  return -1;
+  return places;
 }

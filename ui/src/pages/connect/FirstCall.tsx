@@ -21,7 +21,8 @@ export function FirstCall({ agent, secret, onCall }: FirstCallProps) {
   useCallsOf(agent);
   const now = useActivity(POLL_INTERVAL).data?.items.find(({ name }) => name === agent);
   const [before] = useState(now); // of an agent that was known already
-  const id = now?.last_approval_id !== before?.last_approval_id ? (now?.last_approval_id ?? "") : "";
+  const bound = now?.last_bound_approval_id; // another program could claim the agent's name
+  const id = bound && bound !== before?.last_bound_approval_id ? bound : "";
   const hasCalled = id !== "";
   useEffect(() => {
     if (hasCalled) onCall();
@@ -46,12 +47,10 @@ export function FirstCall({ agent, secret, onCall }: FirstCallProps) {
   );
 }
 
-/** What the agent did short of a call that can be decided. */
+/** What the agent did with its key short of a call that can be decided. */
 function progress(now: AgentActivity | undefined, before: AgentActivity | undefined) {
-  return {
-    isDenied: (now?.denied ?? 0) > (before?.denied ?? 0),
-    hasConnected: Boolean(now?.last_seen_at) && now?.last_seen_at !== before?.last_seen_at,
-  };
+  const hasConnected = Boolean(now?.key_used_at) && now?.key_used_at !== before?.key_used_at;
+  return { isDenied: hasConnected && (now?.denied ?? 0) > (before?.denied ?? 0), hasConnected };
 }
 
 function Waiting({

@@ -49,6 +49,11 @@ describe("single keys", () => {
     ).toBeNull();
   });
 
+  it.each(["menu", "dialog", "listbox"])("are ignored inside of an open %s", (role) => {
+    const target = within(`<div role=${role}><button>x</button></div>`, "button");
+    expect(["a", "r", "z", "j", "Escape"].map((key) => press(key, { target }))).toEqual(Array(5).fill(null));
+  });
+
   it("are ignored with modifiers, except Ctrl+E and Cmd+E", () => {
     expect([
       press("a", { ctrlKey: true }),

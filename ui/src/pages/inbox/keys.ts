@@ -73,13 +73,14 @@ type KeyPress = Pick<
 export function actionForKey(press: KeyPress): InboxAction | null {
   if (press.defaultPrevented || press.isComposing || press.altKey) return null;
   const target = press.target instanceof Element ? press.target : null;
-  if (target?.closest(TYPING)) return null;
+  if (target?.closest(`${TYPING}, ${OVERLAYS}`)) return null;
   const action = press.ctrlKey || press.metaKey ? withControl(press.key) : withoutControl(press, target);
   return action && press.repeat && !REPEATABLE.includes(action) ? null : action;
 }
 
 const TYPING =
   "input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]:not([contenteditable=false]), dialog";
+const OVERLAYS = "[role=menu], [role=dialog], [role=listbox]"; // opened above the page: their keys are their own
 const OWN_ARROWS = "article, nav, header, [role=menu]"; // elements that handle the arrow keys themselves
 
 const withControl = (key: string): InboxAction | null => (key.toLowerCase() === "e" ? "edit" : null);

@@ -8,7 +8,7 @@ import {
   type ApprovalJson,
   type ApprovalSnapshot,
 } from "../../api/approvals";
-import { callApi } from "../../api/client";
+import { ApiError, callApi } from "../../api/client";
 import { useMe } from "../../api/currentUser";
 import { changePendingCount } from "../../api/stats";
 import type { BulkResult } from "./BulkDecision";
@@ -116,7 +116,7 @@ export interface PendingUndo {
 const MAX_PARALLEL = 5;
 
 /** The user's rejections are stored at once and sent to the agent later: until then they can be undone. */
-function useUndo(
+export function useUndo(
   { announce, showToast }: Announcements,
   { putBack }: FeedStore,
   onUndone: (id: string) => void,
@@ -132,6 +132,7 @@ function useUndo(
     if (!found) return announce("Nothing to undo.");
     if (found.until < performance.now()) return announce("Too late to undo. The agent already knows.");
     const problems: string[] = [];
+    const unanswered: string[] = [];
     for (let from = 0; from < found.ids.length; from += MAX_PARALLEL) {
       const batch = found.ids.slice(from, from + MAX_PARALLEL).map(async (id) => {
         const path = { path: { approval_id: id }, body: {}, idempotencyKey: crypto.randomUUID() };
@@ -141,8 +142,16 @@ function useUndo(
         changePendingCount(queries, 1);
       });
       const ends = await Promise.allSettled(batch);
-      for (const end of ends) if (end.status === "rejected") problems.push((end.reason as Error).message);
+      for (const [index, end] of ends.entries()) {
+        if (end.status !== "rejected") continue;
+        problems.push((end.reason as Error).message);
+        if (isUnanswered(end.reason)) unanswered.push(found.ids[from + index]!);
+      }
     }
+    if (unanswered.length)
+      rejected.current = [...rejected.current, { ids: unanswered, until: found.until }].sort(
+        (one, other) => one.until - other.until,
+      );
     const count = found.ids.length - problems.length;
     showToast({ kind: "info", text: describeUndo(count, problems) });
     if (count === 1 && found.ids[0]) onUndone(found.ids[0]);
@@ -150,6 +159,10 @@ function useUndo(
   const left = useCallback(() => (rejected.current.at(-1)?.until ?? 0) - performance.now(), []);
   return useMemo(() => ({ remember, last, left }), [remember, last, left]);
 }
+
+/** The same request may succeed when it is sent again. */
+const isUnanswered = (problem: unknown) =>
+  !(problem instanceof ApiError) || problem.status === 0 || problem.status >= 500;
 
 function describeUndo(count: number, problems: string[]): string {
   const done = count === 1 ? UNDONE : `${count} undone. The requests are open again.`;
