@@ -1,4 +1,4 @@
-import { useEffect, useImperativeHandle, useRef, useState, type Ref } from "react";
+import { lazy, Suspense, useEffect, useImperativeHandle, useRef, useState, type Ref } from "react";
 import { useApproval, type ApprovalAction, type ApprovalSnapshot } from "../api/approvals";
 import { ApiError } from "../api/client";
 import { EmptyState, ErrorMessage, Loading } from "../components/States";
@@ -7,7 +7,6 @@ import css from "./ApprovalCard.module.css";
 import { EditsNotice } from "./ArgumentEdits";
 import { Arguments } from "./Arguments";
 import { CardAside, MoreSection, useHasAside } from "./CardAside";
-import { CardEditor } from "./CardEditor";
 import { CardHead, type CardLocation } from "./CardHead";
 import { handleCardKey, mayEdit, startHold } from "./cardKeys";
 import { CardNotice } from "./CardNotice";
@@ -21,6 +20,8 @@ import { isQuestion } from "./Risk";
 import { ToolPreview } from "./ToolPreview";
 import { useApprovalCard, type ApprovalCardState } from "./useApprovalCard";
 import { useArgumentsSeen } from "./useArgumentsSeen";
+
+const CardEditor = lazy(async () => ({ default: (await import("./CardEditor")).CardEditor }));
 
 /** Card actions for a page's keyboard shortcuts; each does no more than the card's own buttons. */
 export interface CardHandle {
@@ -109,7 +110,9 @@ function Card({ approval, isOutdated, location, onChanged, onTooEarly, ref }: Lo
         <Outcome state={state} />
         <Quorum approval={approval} />
         {isEditing ? (
-          <CardEditor state={state} showsTool={!isTopVisible} changesPlace={changesPlace} />
+          <Suspense fallback={<Loading label="Loading editor" />}>
+            <CardEditor state={state} showsTool={!isTopVisible} changesPlace={changesPlace} />
+          </Suspense>
         ) : (
           <ArgumentsSection state={state} />
         )}

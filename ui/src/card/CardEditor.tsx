@@ -1,7 +1,6 @@
 import { Text } from "@mantine/core";
-import { lazy, Suspense } from "react";
-import { Loading } from "../components/States";
 import { escapeInvisible } from "../components/escapeInvisible";
+import Editor from "../editor/Editor";
 import card from "./ApprovalCard.module.css";
 import css from "./Arguments.module.css";
 import { EarlySign } from "./EarlySign";
@@ -9,8 +8,6 @@ import { nameFindingKind, titleFindings, type Acknowledgements } from "./Finding
 import { RiskAndTool } from "./Risk";
 import type { ApprovalCardState } from "./useApprovalCard";
 import { VisibleText } from "./VisibleText";
-
-const Editor = lazy(() => import("../editor/Editor"));
 
 interface CardEditorProps {
   state: ApprovalCardState;
@@ -25,35 +22,33 @@ export function CardEditor({ state, showsTool, changesPlace }: CardEditorProps) 
   const { approval, seen, newEdits, settled, sending, refusal, decide, open, tooEarly } = state;
   return (
     <>
-      <Suspense fallback={<Loading label="Loading editor" />}>
-        <Editor
-          approval={{
-            ...seen,
-            card: approval.card,
-            status: approval.status,
-            may_decide: approval.may_decide,
-            decision: approval.decision,
-          }}
-          blocked={newEdits ? "Review the changes above before you send this." : ""}
-          about={
-            <>
-              <EarlySign isShown={state.isEarly} />
-              {showsTool && (
-                <div className={card.top} data-repeated>
-                  <RiskAndTool approval={approval} />
-                </div>
-              )}
-            </>
-          }
-          changesPlace={changesPlace}
-          settled={settled}
-          onTooEarly={tooEarly}
-          sending={sending === "edit"}
-          refused={refusal}
-          onSend={(args) => decide("edit", { args })}
-          onClose={() => open("")}
-        />
-      </Suspense>
+      <Editor
+        approval={{
+          ...seen,
+          card: approval.card,
+          status: approval.status,
+          may_decide: approval.may_decide,
+          decision: approval.decision,
+        }}
+        blocked={newEdits ? "Review the changes above before you send this." : ""}
+        about={
+          <>
+            <EarlySign isShown={state.isEarly} />
+            {showsTool && (
+              <div className={card.top} data-repeated>
+                <RiskAndTool approval={approval} />
+              </div>
+            )}
+          </>
+        }
+        changesPlace={changesPlace}
+        settled={settled}
+        onTooEarly={tooEarly}
+        sending={sending === "edit"}
+        refused={refusal}
+        onSend={(args) => decide("edit", { args })}
+        onClose={() => open("")}
+      />
       <EditFindings state={state} />
     </>
   );

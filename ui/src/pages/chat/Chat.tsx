@@ -9,14 +9,15 @@ import { Announcer } from "./Announcer";
 import css from "./Chat.module.css";
 import { Composer } from "./Composer";
 import { ModelNotice } from "./ModelNotice";
-import { NewConversation, useChatAgents } from "./NewConversation";
 import { ThreadPanel, ThreadSheet } from "./ThreadPanel";
 import { useThreadReader, type ThreadSnapshot } from "./threadReader";
 import { buildTranscript, openCards } from "./transcriptItems";
+import { useChatAgents } from "./useChatAgents";
 import { useSendMessage } from "./useSendMessage";
 
-/** A new chat does without it. */
+// A chat is new or has a transcript, so that each does without the other's part.
 const Transcript = lazy(async () => ({ default: (await import("./Transcript")).Transcript }));
+const NewConversation = lazy(async () => ({ default: (await import("./NewConversation")).NewConversation }));
 
 /** The list of conversations, and the open or a new one. */
 export default function Chat() {
@@ -51,8 +52,8 @@ function Conversation({ thread }: { thread: string | undefined }) {
   return (
     <section className={css.conversation} aria-label="Chat">
       <Head thread={thread} snapshot={snapshot} />
-      {reader && snapshot ? (
-        <Suspense fallback={<div />}>
+      <Suspense fallback={<div />}>
+        {reader && snapshot ? (
           <Transcript
             key={reader.id}
             reader={reader}
@@ -60,10 +61,10 @@ function Conversation({ thread }: { thread: string | undefined }) {
             items={items}
             onSend={readOnlyReason ? null : sender.send}
           />
-        </Suspense>
-      ) : (
-        <NewConversation agents={agents} onSend={sender.send} isSending={sender.isSending} />
-      )}
+        ) : (
+          <NewConversation agents={agents} onSend={sender.send} isSending={sender.isSending} />
+        )}
+      </Suspense>
       <footer className={css.foot}>
         <div className={css.column}>
           {readOnlyReason ? (

@@ -3,7 +3,7 @@ import { useRef } from "react";
 import { callApi } from "../../api/client";
 import { CopyIconButton } from "./CopyIconButton";
 import css from "./ModelNotice.module.css";
-import type { ChatAgents } from "./NewConversation";
+import type { ChatAgents } from "./useChatAgents";
 
 const SETTING = "export OPENAI_API_KEY=your-key";
 
