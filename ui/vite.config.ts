@@ -46,10 +46,11 @@ export default defineConfig({
     assetsInlineLimit: 0, // data: addresses would need room in the content-security policy
     modulePreload: { polyfill: false },
     chunkSizeWarningLimit: 1000,
-    // What most pages share is one file: forty small ones compress worse.
     rolldownOptions: {
+      optimization: { inlineConst: true }, // a text of a catalogue goes where it is shown
       output: {
         codeSplitting: {
+          // What most pages share is one file: forty small ones compress worse.
           groups: [
             { name: "common", minShareCount: 12, priority: 2 },
             {

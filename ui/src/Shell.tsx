@@ -14,19 +14,15 @@ import { SignedOutNotice } from "./components/SignedOutNotice";
 import { ErrorMessage, Loading } from "./components/States";
 import { FirstPage } from "./FirstPage";
 import { approvalIdAt, readLinkToken } from "./live/approvalLink";
-import { useLiveState, type StreamState } from "./live/live";
+import { useLiveState } from "./live/live";
 import { useNotifications } from "./live/notifications";
 import { useSessionSync } from "./live/session";
+import * as messages from "./messages";
 import { findNavPage, NAV_PAGES } from "./navigation";
 import css from "./Shell.module.css";
 
 const LinkPreview = lazy(() => import("./pages/signin/LinkPreview"));
-const CONNECTION_LABELS: Record<StreamState, [name: string, text: string]> = {
-  live: ["Live", "This page is up to date."],
-  connecting: ["Connecting", "Connecting to Interlock."],
-  offline: ["Offline", "Offline. Reconnecting… This page may be outdated."],
-  "signed out": ["Signed out", "Your session has ended. Sign in again to continue."],
-};
+
 const PasswordDialog = lazy(() => import("./components/PasswordDialog"));
 const UserMenu = lazy(() => import("./components/UserMenu"));
 const FOCUS_TIMEOUT = 5_000; // a page that takes longer to load leaves the focus where it is
@@ -55,7 +51,7 @@ function SignedInShell({ me, children }: { me: CurrentUser; children: ReactNode 
     <PageTitleProvider>
       <div className={css.frame}>
         <a className={css.skip} href="#page">
-          Skip to content
+          {messages.skipToContent}
         </a>
         <Navigation me={me} path={path} />
         <main className={css.page} id="page" tabIndex={-1}>
@@ -88,18 +84,18 @@ function Navigation({ me, path }: { me: CurrentUser; path: string }) {
         type="button"
         className={css.burger}
         onClick={toggle}
-        aria-label="Pages"
+        aria-label={messages.pages}
         aria-expanded={opened}
         aria-controls="navigation"
       />
       <Link href="/" className={css.brand}>
         <Logo />
-        interlock
+        {messages.interlock}
       </Link>
       <nav
         className={css.navigation}
         id="navigation"
-        aria-label="Pages"
+        aria-label={messages.pages}
         data-open={opened || undefined}
         onKeyDown={(event) => event.key === "Escape" && close()}
       >
@@ -115,7 +111,7 @@ function Navigation({ me, path }: { me: CurrentUser; path: string }) {
             {to === "/inbox" && pending > 0 && (
               <span className={css.count}>
                 {pending.toLocaleString("en")}
-                <VisuallyHidden> pending</VisuallyHidden>
+                <VisuallyHidden> {messages.pending}</VisuallyHidden>
               </span>
             )}
           </Link>
@@ -134,11 +130,9 @@ function NoAccess({ me, reason }: { me: CurrentUser; reason: string }) {
   return (
     <Stack gap="xs">
       <Title order={1} size="h3">
-        You do not have access to this page
+        {messages.noAccess}
       </Title>
-      <Text>
-        {reason} Your role is {me.role}; an admin can change it.
-      </Text>
+      <Text>{messages.yourRoleIs(reason, me.role)}</Text>
     </Stack>
   );
 }
@@ -146,7 +140,7 @@ function NoAccess({ me, reason }: { me: CurrentUser; reason: string }) {
 /** Shows whether the page is up to date. */
 function ConnectionStatus() {
   const state = useLiveState();
-  const [name, text] = CONNECTION_LABELS[state];
+  const [name, text] = messages.CONNECTION_LABELS[state];
   return (
     <span className={css.connection} role="status" data-live={state} title={text}>
       {name}

@@ -1,4 +1,5 @@
 import { isAdmin, mayDecide, type CurrentUser } from "./api/currentUser";
+import * as messages from "./messages";
 
 /** A page in the navigation, and who may open it. */
 interface NavPage {
@@ -12,18 +13,18 @@ interface NavPage {
 export const NAV_PAGES: NavPage[] = [
   {
     to: "/chat",
-    name: "Chat",
+    name: messages.chat,
     isAllowed: mayDecide,
-    deniedReason: "Chat is available to reviewers and admins.",
+    deniedReason: messages.chatIsForReviewers,
   },
-  { to: "/inbox", name: "Inbox", isAllowed: everybody },
-  { to: "/history", name: "History", isAllowed: everybody },
-  { to: "/statistics", name: "Statistics", isAllowed: everybody },
-  { to: "/agents", name: "Agents", isAllowed: everybody },
-  { to: "/content", name: "Content", isAllowed: everybody },
-  { to: "/okrs", name: "OKRs", isAllowed: everybody },
-  { to: "/policy", name: "Policy", isAllowed: isAdmin, deniedReason: "The policy is available to admins." },
-  { to: "/settings", name: "Settings", isAllowed: everybody },
+  { to: "/inbox", name: messages.inbox, isAllowed: everybody },
+  { to: "/history", name: messages.history, isAllowed: everybody },
+  { to: "/statistics", name: messages.statistics, isAllowed: everybody },
+  { to: "/agents", name: messages.agents, isAllowed: everybody },
+  { to: "/content", name: messages.content, isAllowed: everybody },
+  { to: "/okrs", name: messages.okrs, isAllowed: everybody },
+  { to: "/policy", name: messages.policy, isAllowed: isAdmin, deniedReason: messages.policyIsForAdmins },
+  { to: "/settings", name: messages.settings, isAllowed: everybody },
 ];
 
 /** The page that a path belongs to. */

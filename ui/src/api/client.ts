@@ -1,4 +1,5 @@
 import { parseJson, stringifyJson } from "./json";
+import * as messages from "./messages";
 import type { components, paths } from "./schema";
 
 export type Schemas = components["schemas"];
@@ -37,7 +38,7 @@ export class ApiError extends Error {
     readonly details: Record<string, unknown> = {},
   ) {
     super(message);
-    this.name = "Refused";
+    this.name = messages.refused;
   }
 
   /** Problems by field, for a form. */
@@ -105,11 +106,7 @@ async function sendOnce(method: string, url: string, options: RequestOptions<unk
     });
   } catch (error) {
     if (options.signal?.aborted) throw error;
-    throw new ApiError(
-      0,
-      "unreachable",
-      "Interlock cannot be reached. Check your connection, then try again.",
-    );
+    throw new ApiError(0, "unreachable", messages.cannotBeReached);
   }
   if (!response.ok) throw await readError(response);
   return response;
@@ -139,11 +136,7 @@ async function readError(response: Response): Promise<ApiError> {
     const { error, message, ...details } = parseJson(await response.text()) as Record<string, unknown>;
     return new ApiError(response.status, String(error), String(message), details);
   } catch {
-    return new ApiError(
-      response.status,
-      "broken",
-      `The server answered with an error (${response.status}). Try again.`,
-    );
+    return new ApiError(response.status, "broken", messages.serverError(response.status));
   }
 }
 

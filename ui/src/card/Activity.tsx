@@ -3,6 +3,7 @@ import { useMe } from "../api/currentUser";
 import { TimeAgo } from "../components/TimeAgo";
 import { listActivity, type ActivityItem } from "./activity";
 import css from "./CardAside.module.css";
+import * as messages from "./messages";
 import { MultilineText } from "./VisibleText";
 
 interface ActivityProps {
@@ -17,10 +18,10 @@ export function Activity({ approval, hasTalk }: ActivityProps) {
   const isPending = approval.status === "pending";
   const items = listActivity(approval, me).filter(({ kind }) => hasTalk || kind === "event");
   return (
-    <ol className={css.activity} aria-label="Activity">
+    <ol className={css.activity} aria-label={messages.activity}>
       {isPending && (
         <li data-now>
-          <strong>Waiting for a decision</strong>
+          <strong>{messages.waitingForDecision}</strong>
           {approval.needed && <span className={css.when}>{approval.needed}</span>}
         </li>
       )}
@@ -47,7 +48,7 @@ function Item({ item, isPending }: { item: ActivityItem; isPending: boolean }) {
             noReply(isPending)
           ) : (
             <>
-              Agent says (unverified): <MultilineText text={reply} />
+              {messages.agentSaysUnverified} <MultilineText text={reply} />
             </>
           )}
         </div>
@@ -60,5 +61,5 @@ function Item({ item, isPending }: { item: ActivityItem; isPending: boolean }) {
 }
 
 function noReply(isPending: boolean): string {
-  return isPending ? "The agent has not answered yet." : "The agent did not answer.";
+  return isPending ? messages.agentHasNotAnsweredYet : messages.agentDidNotAnswer;
 }

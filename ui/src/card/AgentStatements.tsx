@@ -1,15 +1,16 @@
 import type { ApprovalSnapshot } from "../api/approvals";
 import { IconQuote, IconUnfold } from "../components/icons";
 import css from "./AgentStatements.module.css";
+import * as messages from "./messages";
 import { countCharacters, VisibleText } from "./VisibleText";
 
 /** The agent's own texts: folded, in a dashed frame and marked, so that they never pass for the server's. */
 export function AgentStatements({ card }: { card: ApprovalSnapshot["card"] }) {
   return (
     <>
-      <AgentStatement title="Agent's description" text={card.agent_description} />
-      <AgentStatement title="Agent's preview" text={card.agent_preview} />
-      <AgentStatement title="Agent's explanation" text={card.agent_says} />
+      <AgentStatement title={messages.agentsDescription} text={card.agent_description} />
+      <AgentStatement title={messages.agentsPreview} text={card.agent_preview} />
+      <AgentStatement title={messages.agentsExplanation} text={card.agent_says} />
     </>
   );
 }
@@ -22,7 +23,7 @@ function AgentStatement({ title, text }: { title: string; text: string }) {
         <IconUnfold size={16} stroke={1.75} className={css.unfold} aria-hidden />
         <IconQuote size={16} stroke={1.75} aria-hidden />
         <span className={css.title}>{title}</span>
-        <span>not verified · {countLabel(text)}</span>
+        <span>{messages.notVerified(countLabel(text))}</span>
       </summary>
       <blockquote className={css.words}>
         <VisibleText text={text} />
@@ -33,5 +34,5 @@ function AgentStatement({ title, text }: { title: string; text: string }) {
 
 function countLabel(text: string): string {
   const count = countCharacters(text);
-  return count === 1 ? "1 character" : `${count.toLocaleString("en")} characters`;
+  return messages.characterCount(count);
 }

@@ -14,6 +14,7 @@ import { undoSecondsLeft } from "./clock";
 import { DecisionPanel } from "./DecisionPanel";
 import { Discussion } from "./Discussion";
 import { FindingsBox } from "./Findings";
+import * as messages from "./messages";
 import { Outcome } from "./Outcome";
 import { Quorum } from "./Quorum";
 import { isQuestion } from "./Risk";
@@ -65,11 +66,9 @@ export function ApprovalCard({ id, initial, ...props }: CardProps) {
   if (approval.data)
     return <Card key={id} approval={approval.data} isOutdated={approval.isError} {...props} />;
   if (approval.error instanceof ApiError && approval.error.status === 404)
-    return (
-      <EmptyState title="Approval not found">It does not exist, or it is not in your workspace.</EmptyState>
-    );
+    return <EmptyState title={messages.approvalNotFound}>{messages.itDoesNotExist}</EmptyState>;
   if (approval.error) return <ErrorMessage error={approval.error} onRetry={() => void approval.refetch()} />;
-  return <Loading label="Loading approval" />;
+  return <Loading label={messages.loadingApproval} />;
 }
 
 interface LoadedProps extends Omit<CardProps, "id" | "initial"> {
@@ -110,7 +109,7 @@ function Card({ approval, isOutdated, location, onChanged, onTooEarly, ref }: Lo
         <Outcome state={state} />
         <Quorum approval={approval} />
         {isEditing ? (
-          <Suspense fallback={<Loading label="Loading editor" />}>
+          <Suspense fallback={<Loading label={messages.loadingEditor} />}>
             <CardEditor state={state} showsTool={!isTopVisible} changesPlace={changesPlace} />
           </Suspense>
         ) : (
@@ -155,7 +154,7 @@ function ArgumentsSection({ state }: { state: ApprovalCardState }) {
   if (!isQuestion(state.approval) || state.approval.alarms.length) return shown;
   return (
     <details className={css.fold}>
-      <summary>Original question</summary>
+      <summary>{messages.originalQuestion}</summary>
       {shown}
     </details>
   );

@@ -2,6 +2,7 @@ import { Button, Group, Title } from "@mantine/core";
 import { useEffect, useRef } from "react";
 import { ApprovalCard } from "./ApprovalCard";
 import css from "./ApprovalDialog.module.css";
+import * as messages from "./moreMessages";
 
 interface ApprovalDialogProps {
   id: string;
@@ -22,10 +23,10 @@ export default function ApprovalDialog({ id, position, total, onClose }: Approva
     <dialog ref={dialog} className={css.dialog} aria-labelledby="asked" onClose={onClose}>
       <Group justify="space-between" gap="xs" className={css.head}>
         <Title order={2} size="h4" id="asked" ref={heading} tabIndex={-1} className={css.title}>
-          {total > 1 ? `Waiting for you, ${position} of ${total}` : "Waiting for you"}
+          {messages.waitingForYou(total, position)}
         </Title>
         <Button variant="default" className={css.close} onClick={() => dialog.current?.close()}>
-          {position < total ? "Next" : "Close"}
+          {position < total ? messages.next : messages.close}
         </Button>
       </Group>
       <ApprovalCard id={id} location="modal" />

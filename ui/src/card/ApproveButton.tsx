@@ -1,6 +1,7 @@
 import { Button } from "@mantine/core";
 import type { ApprovalSnapshot } from "../api/approvals";
 import { HighRiskApproval } from "./HighRiskApproval";
+import * as messages from "./messages";
 
 export interface ApproveButtonProps {
   approval: Pick<ApprovalSnapshot, "tool" | "card">;
@@ -28,7 +29,7 @@ export function ApproveButton(props: ApproveButtonProps) {
       loading={sending}
       onClick={() => ready && (settled ? onApprove() : onTooEarly?.())}
     >
-      Approve{what}
+      {messages.approveWithWhat(what)}
     </Button>
   );
 }

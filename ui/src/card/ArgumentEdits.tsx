@@ -1,6 +1,7 @@
 import { Button, Text } from "@mantine/core";
 import type { ApprovalSnapshot } from "../api/approvals";
 import css from "./ApprovalCard.module.css";
+import * as messages from "./editMessages";
 import { usePersonName } from "./usePersonName";
 import { VisibleText } from "./VisibleText";
 
@@ -16,13 +17,13 @@ export function EditsNotice({
 }) {
   return (
     <div className={css.block} data-tone="look" role="alert" data-changed={edits.length}>
-      <Text fw={700}>The arguments changed while you were reviewing them</Text>
+      <Text fw={700}>{messages.argumentsChanged}</Text>
       <EditList edits={edits} />
       <Text size="sm" my={6}>
-        The arguments below are the current ones. Your earlier checks no longer apply.
+        {messages.currentArgumentsBelow}
       </Text>
       <Button variant="default" onClick={onReviewed}>
-        I have reviewed the changes
+        {messages.iHaveReviewedChanges}
       </Button>
     </div>
   );
@@ -34,13 +35,13 @@ export function EditList({ edits }: { edits: readonly ArgumentEdit[] }) {
   return edits.map((edit) => (
     <div key={edit.seq} data-edited-by={edit.by}>
       <Text size="sm">
-        <strong>{nameOf(edit.by, true)}</strong> made {countChanges([edit])}:
+        <strong>{nameOf(edit.by, true)}</strong> {messages.madeChanges(countChanges([edit]))}
       </Text>
       <ul className={css.plainList}>
         {edit.changed.slice(0, MAX_SHOWN).map((changed) => (
           <ChangeLine key={changed.name} changed={changed} />
         ))}
-        {edit.count > MAX_SHOWN && <li>and {(edit.count - MAX_SHOWN).toLocaleString("en")} more</li>}
+        {edit.count > MAX_SHOWN && <li>{messages.andMoreChanges(edit.count - MAX_SHOWN)}</li>}
       </ul>
     </div>
   ));
@@ -58,8 +59,8 @@ function ChangeLine({ changed: { name, before, after } }: { changed: ArgumentCha
             <VisibleText text={before} />
           </del>
         )}
-        {before === null ? "added " : " → "}
-        {after !== null ? <VisibleText text={after} /> : "removed"}
+        {before === null ? messages.addedPrefix : " → "}
+        {after !== null ? <VisibleText text={after} /> : messages.removedWord}
       </span>
     </li>
   );
@@ -100,5 +101,5 @@ export function findEditsSince(seen: ApprovalSnapshot, now: ApprovalSnapshot): A
 /** "1 change", "3 changes"; "changes" if the number is unknown. */
 export function countChanges(edits: readonly ArgumentEdit[]): string {
   const count = edits.reduce((sum, edit) => sum + edit.count, 0);
-  return count ? `${count.toLocaleString("en")} ${count === 1 ? "change" : "changes"}` : "changes";
+  return count ? messages.changeCount(count) : messages.changes;
 }

@@ -1,5 +1,6 @@
 import { useMemo } from "react";
 import type { Argument } from "../api/approvals";
+import * as messages from "./argumentMessages";
 import type { ArgumentLine, PlacedArgument } from "./argumentRows";
 import { ArgumentName, HiddenArguments } from "./Arguments";
 import css from "./Arguments.module.css";
@@ -68,7 +69,7 @@ function Cell({ column, cell, isMarked }: CellProps) {
       {cell ? (
         <ArgumentValue field={cell} marked={isMarked(cell)} />
       ) : (
-        <span className={css.absent}>not set</span>
+        <span className={css.absent}>{messages.notSet}</span>
       )}
     </td>
   );

@@ -1,6 +1,7 @@
 import { Button, Text } from "@mantine/core";
 import { lazy, Suspense, useMemo, useState } from "react";
 import type { Argument } from "../api/approvals";
+import * as messages from "./argumentMessages";
 import css from "./Arguments.module.css";
 import { shortenMiddle, VisibleText } from "./VisibleText";
 
@@ -39,7 +40,7 @@ export function ArgumentValue({ field, marked, isInline = false }: ValueProps) {
       {type === "number" && <GroupedDigits field={field} />}
       {sha256 && (
         <Text size="xs" className={css.sum}>
-          {length.toLocaleString("en")} characters, SHA-256 {sha256}
+          {messages.charactersWithDigest(length, sha256)}
         </Text>
       )}
     </div>
@@ -74,8 +75,8 @@ function ShortenedText({ field: { text, length }, marked }: { field: Argument; m
         <span className={css.cut}>
           <Button variant="default" size="compact-sm" onClick={() => setHeadLength(nextLength(headLength))}>
             {text.length <= STEP
-              ? `Show all ${length.toLocaleString("en")} characters`
-              : `Show ${Math.min(STEP, shortened.hidden).toLocaleString("en")} of ${shortened.hidden.toLocaleString("en")} hidden characters`}
+              ? messages.showAllCharacters(length)
+              : messages.showOfHiddenCharacters(Math.min(STEP, shortened.hidden), shortened.hidden)}
           </Button>
         </span>
       )}

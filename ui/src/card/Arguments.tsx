@@ -2,6 +2,7 @@ import { Button, Text, Title } from "@mantine/core";
 import { useMemo, useState, type CSSProperties, type ReactNode } from "react";
 import type { ApprovalSnapshot, Argument, Finding } from "../api/approvals";
 import { escapeInvisible } from "../components/escapeInvisible";
+import * as messages from "./argumentMessages";
 import {
   groupLines,
   isContainer,
@@ -48,13 +49,13 @@ export function Arguments({
   const findingsOf = (field: Argument) => field.findings.flatMap((id) => findings.get(id) ?? []);
   const showMore = () => setLimit(limit + STEP);
   return (
-    <div role="group" className={css.arguments} aria-label="Arguments" data-arguments>
+    <div role="group" className={css.arguments} aria-label={messages.argumentsLabel} data-arguments>
       <div className={css.title}>
         <Title order={3} size="xs">
-          {fields.length === 0 ? "No arguments" : "Arguments"}
+          {fields.length === 0 ? messages.noArguments : messages.argumentsLabel}
         </Title>
         <span className={css.digest}>
-          exactly what will run · digest {approval.args_sha256.slice(0, DIGEST_LENGTH)}
+          {messages.exactlyWhatWillRun(approval.args_sha256.slice(0, DIGEST_LENGTH))}
         </span>
       </div>
       <ul className={css.list} data-nested={rows.some((row) => hasFold(row)) || undefined}>
@@ -88,10 +89,10 @@ export function HiddenArguments({ count, onMore }: { count: number; onMore: () =
   return (
     <>
       <Text size="sm" fw={600}>
-        {count.toLocaleString("en")} more arguments are not shown.
+        {messages.moreArgumentsAreNotShown(count)}
       </Text>
       <Button variant="default" size="compact-sm" onClick={onMore}>
-        Show {Math.min(STEP, count).toLocaleString("en")} more
+        {messages.showMore(Math.min(STEP, count))}
       </Button>
     </>
   );
@@ -220,9 +221,8 @@ function isMarked(findings: readonly Finding[]): boolean {
 
 /** Kinds of what has members; those of values can be seen: a text has quotation marks. */
 function typeLabel({ type, length }: Argument): string {
-  if (type === "object")
-    return `object, ${length.toLocaleString("en")} ${length === 1 ? "member" : "members"}`;
-  return `list, ${length.toLocaleString("en")} ${length === 1 ? "item" : "items"}`;
+  if (type === "object") return messages.objectWithMembers(length);
+  return messages.listWithItems(length);
 }
 
 function toggle(folded: ReadonlySet<string>, pointer: string): ReadonlySet<string> {

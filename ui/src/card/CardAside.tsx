@@ -4,6 +4,7 @@ import { Loading } from "../components/States";
 import card from "./ApprovalCard.module.css";
 import css from "./CardAside.module.css";
 import type { CardLocation } from "./CardHead";
+import * as messages from "./messages";
 import type { ApprovalCardState } from "./useApprovalCard";
 
 const MoreActions = lazy(() => import("./MoreActions"));
@@ -24,7 +25,12 @@ interface AsideProps {
 /** Beside the card: the agent to ask, what happened so far, other people. While one edits: the changes. */
 export function CardAside({ state, isEditing, changesRef }: AsideProps) {
   return (
-    <div className={css.aside} role="group" aria-label="Activity and other actions" onKeyDown={leaveField}>
+    <div
+      className={css.aside}
+      role="group"
+      aria-label={messages.activityAndOtherActions}
+      onKeyDown={leaveField}
+    >
       <div className={css.sticky}>
         {isEditing ? (
           <div ref={changesRef} />
@@ -54,7 +60,7 @@ export function MoreSection({ state }: { state: ApprovalCardState }) {
       data-more
       onToggle={(event) => event.currentTarget.open && setOpened(true)}
     >
-      <summary>More</summary>
+      <summary>{messages.more}</summary>
       {isOpened && (
         <Suspense fallback={<Loading />}>
           <MoreActions state={state} hasTalk={false} />

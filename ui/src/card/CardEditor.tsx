@@ -5,6 +5,7 @@ import card from "./ApprovalCard.module.css";
 import css from "./Arguments.module.css";
 import { EarlySign } from "./EarlySign";
 import { nameFindingKind, titleFindings, type Acknowledgements } from "./Findings";
+import * as messages from "./messages";
 import { RiskAndTool } from "./Risk";
 import type { ApprovalCardState } from "./useApprovalCard";
 import { VisibleText } from "./VisibleText";
@@ -30,7 +31,7 @@ export function CardEditor({ state, showsTool, changesPlace }: CardEditorProps) 
           may_decide: approval.may_decide,
           decision: approval.decision,
         }}
-        blocked={newEdits ? "Review the changes above before you send this." : ""}
+        blocked={newEdits ? messages.reviewChangesAbove : ""}
         about={
           <>
             <EarlySign isShown={state.isEarly} />
@@ -60,7 +61,7 @@ function EditFindings({ state: { editAcknowledgements, approval } }: { state: Ap
   const found = [...editAcknowledgements.required].map((id) => ({ id, ...parseFindingId(id) }));
   return (
     <div className={css.box} role="alert">
-      <Text className={css.boxTitle}>In the edited arguments: {titleFindings(found)}</Text>
+      <Text className={css.boxTitle}>{messages.inEditedArguments(titleFindings(found))}</Text>
       <ul className={css.findings}>
         {found.map(({ id, pointer }) => (
           <EditFinding
@@ -71,7 +72,7 @@ function EditFindings({ state: { editAcknowledgements, approval } }: { state: Ap
           />
         ))}
       </ul>
-      <Text size="sm">Then send the edit again.</Text>
+      <Text size="sm">{messages.thenSendEditAgain}</Text>
     </div>
   );
 }
@@ -103,7 +104,7 @@ function EditFinding({
             checked={acknowledgements.acknowledged.has(id)}
             onChange={() => acknowledgements.toggle(id)}
           />
-          Checked
+          {messages.checked}
         </label>
       </div>
     </li>

@@ -5,6 +5,7 @@ import { callApi } from "../api/client";
 import { useMe } from "../api/currentUser";
 import { IconClaim, IconDelegate, IconLink, IconSend } from "../components/icons";
 import css from "./CardAside.module.css";
+import * as messages from "./messages";
 import type { ApprovalCardState } from "./useApprovalCard";
 
 const ICON = { size: 16, stroke: 1.75, "aria-hidden": true } as const;
@@ -68,8 +69,8 @@ export function DelegateForm({ state }: { state: ApprovalCardState }) {
   return (
     <LineForm
       name="delegate"
-      label="Delegate to"
-      button="Delegate"
+      label={messages.delegateTo}
+      button={messages.delegate}
       icon={<IconDelegate {...ICON} />}
       isReady={to !== ""}
       isSending={state.sending === "delegate"}
@@ -78,7 +79,7 @@ export function DelegateForm({ state }: { state: ApprovalCardState }) {
     >
       {(id) => (
         <NativeSelect id={id} value={to} onChange={(event) => setTo(event.currentTarget.value)}>
-          <option value="">Choose</option>
+          <option value="">{messages.choose}</option>
           {others.map(({ name }) => (
             <option key={name} value={`user ${name}`}>
               {name}
@@ -86,7 +87,7 @@ export function DelegateForm({ state }: { state: ApprovalCardState }) {
           ))}
           {teams.map((name) => (
             <option key={name} value={`team ${name}`}>
-              team {name}
+              {messages.teamName(name)}
             </option>
           ))}
         </NativeSelect>
@@ -153,11 +154,11 @@ export function ClaimButton({ state, me }: { state: ApprovalCardState; me: strin
     <UnstyledButton
       className={css.action}
       disabled={Boolean(state.sending)}
-      title="Others see that you claimed it. They can still decide."
+      title={messages.othersSeeThatYouClaimed}
       onClick={() => state.perform(action)}
     >
       <IconClaim {...ICON} />
-      {action === "claim" ? "Claim" : "Release"}
+      {action === "claim" ? messages.claim : messages.release}
     </UnstyledButton>
   );
 }
@@ -169,7 +170,7 @@ export function CopyLink({ id }: { id: string }) {
   const copy = () =>
     navigator.clipboard
       ? navigator.clipboard.writeText(link).then(
-          () => setMessage("Copied."),
+          () => setMessage(messages.copied),
           () => setMessage(link),
         )
       : setMessage(link);
@@ -177,7 +178,7 @@ export function CopyLink({ id }: { id: string }) {
     <>
       <UnstyledButton className={css.action} onClick={() => void copy()}>
         <IconLink {...ICON} />
-        Copy link
+        {messages.copyLink}
       </UnstyledButton>
       {message && (
         <Text size="sm" role="status">

@@ -6,6 +6,7 @@ import { approvalKey, type ApprovalSnapshot } from "../api/approvals";
 import { IconAgents, IconChat, IconClock, IconPolicy, IconUser } from "../components/icons";
 import { formatSpan, TimeAgo, useTick } from "../components/TimeAgo";
 import css from "./ApprovalCard.module.css";
+import * as messages from "./argumentMessages";
 import { isNearExpiry, secondsLeft, shareLeft } from "./clock";
 import { RiskAndTool } from "./Risk";
 import { splitSentence } from "./sentence";
@@ -29,7 +30,7 @@ export function CardHead({ approval, location, topRef }: HeadProps) {
         <RiskAndTool approval={approval} />
         {approval.priority === "high" && (
           <Badge variant="outline" color="gray" c="inherit" tt="none" fw={560}>
-            Urgent
+            {messages.urgent}
           </Badge>
         )}
         <span className={css.topEnd}>
@@ -45,7 +46,7 @@ export function CardHead({ approval, location, topRef }: HeadProps) {
       <Sentence card={approval.card} />
       {location === "chat" ? (
         <details className={css.moreFacts}>
-          <summary>Who asked, and which rule</summary>
+          <summary>{messages.whoAskedAndWhichRule}</summary>
           <Facts approval={approval} location={location} />
         </details>
       ) : (
@@ -86,7 +87,7 @@ function Facts({ approval, location }: { approval: ApprovalSnapshot; location: C
           <span className={css.factIcon} aria-hidden>
             {FACT_ICONS[label]}
           </span>
-          {FACT_LABELS[label] ?? label}{" "}
+          {messages.FACT_LABELS[label] ?? label}{" "}
           {label === "thread" ? (
             <Anchor
               inherit
@@ -94,7 +95,7 @@ function Facts({ approval, location }: { approval: ApprovalSnapshot; location: C
               component={Link}
               href={`/chat/${encodeURIComponent(approval.thread_id)}`}
             >
-              {THREAD_ID.test(text) ? "Open" : <VisibleText text={text} />}
+              {THREAD_ID.test(text) ? messages.open : <VisibleText text={text} />}
             </Anchor>
           ) : (
             <strong>
@@ -105,14 +106,14 @@ function Facts({ approval, location }: { approval: ApprovalSnapshot; location: C
       ))}
       {approval.claimed_by && (
         <li data-claimed>
-          Claimed by <strong>{nameOf(approval.claimed_by)}</strong>
+          {messages.claimedBy} <strong>{nameOf(approval.claimed_by)}</strong>
         </li>
       )}
       <li>
         <span className={css.factIcon} aria-hidden>
           <IconClock {...ICON} />
         </span>
-        Requested{" "}
+        {messages.requested}{" "}
         <strong>
           <TimeAgo at={approval.created_at} />
         </strong>
@@ -123,12 +124,7 @@ function Facts({ approval, location }: { approval: ApprovalSnapshot; location: C
 
 /** An id that Interlock made, which says nothing to people. */
 const THREAD_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
-const FACT_LABELS: Record<string, string> = {
-  requester: "Asked by",
-  agent: "Agent",
-  thread: "Thread",
-  rule: "Rule",
-};
+
 const ICON = { size: 15, stroke: 1.75 };
 const FACT_ICONS: Record<string, ReactNode> = {
   requester: <IconUser {...ICON} />,
@@ -153,7 +149,7 @@ function Countdown({ approval }: { approval: ApprovalSnapshot }) {
   return (
     <span className={css.left} data-late={isNearExpiry(seconds, approval) || undefined}>
       <Ring share={shareLeft(seconds, approval)} />
-      {isExpired ? "Time is up" : `${formatSpan(seconds)} left`}
+      {isExpired ? messages.timeIsUp : messages.timeLeft(formatSpan(seconds))}
     </span>
   );
 }

@@ -2,6 +2,7 @@ import { Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useLiveState } from "../live/live";
 import css from "./ApprovalCard.module.css";
+import * as messages from "./messages";
 import type { ApprovalCardState } from "./useApprovalCard";
 import { usePersonName } from "./usePersonName";
 import { MultilineText } from "./VisibleText";
@@ -12,7 +13,7 @@ export function CardNotice({ state, isOutdated }: { state: ApprovalCardState; is
   return (
     <>
       {(isOutdated || live === "offline" || live === "signed out") && (
-        <Notice>Offline. This card may be outdated.</Notice>
+        <Notice>{messages.offlineMayBeOutdated}</Notice>
       )}
       <UndoneNotice state={state} />
       <DecisionError state={state} />
@@ -25,11 +26,11 @@ function DecisionError({ state: { refusal, approval, opened } }: { state: Approv
   if (!refusal) return null;
   switch (refusal.code) {
     case "already_decided":
-      return <Notice>Somebody else decided first. Their decision is below; yours was not recorded.</Notice>;
+      return <Notice>{messages.somebodyElseDecidedFirst}</Notice>;
     case "expired":
       return (
         <Notice>
-          {approval.status === "rejected" ? refusal.message : "This approval expired before you answered."}
+          {approval.status === "rejected" ? refusal.message : messages.expiredBeforeYouAnswered}
         </Notice>
       );
     case "digest_mismatch":
@@ -43,7 +44,7 @@ function UndoneNotice({ state: { approval } }: { state: ApprovalCardState }) {
   const nameOf = usePersonName();
   const last = approval.timeline.at(-1);
   if (approval.status !== "pending" || last?.kind !== "undone") return null;
-  return <Notice>{nameOf(last.actor, true)} undid the rejection. The request is open again.</Notice>;
+  return <Notice>{messages.rejectionUndone(nameOf(last.actor, true))}</Notice>;
 }
 
 function Notice({ children }: { children: ReactNode }) {
@@ -58,7 +59,7 @@ function Notice({ children }: { children: ReactNode }) {
 function ErrorBlock({ message }: { message: string }) {
   return (
     <div className={css.block} data-tone="bad" role="alert">
-      <Text fw={700}>Request failed</Text>
+      <Text fw={700}>{messages.requestFailed}</Text>
       <Text size="sm">
         <MultilineText text={message} />
       </Text>

@@ -7,6 +7,7 @@ import css from "./ApprovalCard.module.css";
 import { ApproveButton } from "./ApproveButton";
 import { EarlySign } from "./EarlySign";
 import { isSendKey, toKeyStroke } from "./keys";
+import * as messages from "./messages";
 import { isQuestion, RiskAndTool } from "./Risk";
 import type { ApprovalCardState } from "./useApprovalCard";
 import { MultilineText } from "./VisibleText";
@@ -48,9 +49,9 @@ export function DecisionPanel({ state, showsTool }: PanelProps) {
               onApprove={() => state.decide("approve")}
             />
           )}
-          {may("edit") && <DecisionButton state={state} kind="edit" label="Edit" />}
-          {may("respond") && <DecisionButton state={state} kind="respond" label="Respond" />}
-          {may("reject") && <DecisionButton state={state} kind="reject" label="Reject" />}
+          {may("edit") && <DecisionButton state={state} kind="edit" label={messages.edit} />}
+          {may("respond") && <DecisionButton state={state} kind="respond" label={messages.respond} />}
+          {may("reject") && <DecisionButton state={state} kind="reject" label={messages.reject} />}
           <ApproveHint state={state} />
         </div>
         <BlockedReasons state={state} />
@@ -75,7 +76,7 @@ function DecisionButton({
       className={kind === "reject" ? css.reject : undefined}
       data-key={KEYS[kind]}
       disabled={Boolean(state.newEdits) || Boolean(state.sending)}
-      title={kind === "edit" ? "Ctrl+E or Cmd+E" : undefined}
+      title={kind === "edit" ? messages.ctrlEOrCmdE : undefined}
       onClick={() => state.open(kind)}
     >
       {label}
@@ -94,16 +95,16 @@ function ApproveHint({ state: { approval, acknowledgements, newEdits, may } }: {
   return (
     <p className={css.hint} role="status" data-blocked={isBlocked || undefined}>
       {newEdits
-        ? "Review the changes first."
+        ? messages.reviewChangesFirst
         : uncheckedCount > 0
           ? checkHint(uncheckedCount)
-          : "High risk: hold for 1 second, or type the tool’s name."}
+          : messages.highRiskHold}
     </p>
   );
 }
 
 function checkHint(count: number): string {
-  return count === 1 ? "Check the marked place first." : `Check the ${count} marked places first.`;
+  return messages.checkMarkedPlaces(count);
 }
 
 /** Open if there is a comment from before: nothing is sent that cannot be seen. */
@@ -111,10 +112,10 @@ function CommentField({ state: { drafts, draft } }: { state: ApprovalCardState }
   const [isOpen] = useState(drafts.comment !== "");
   return (
     <details className={css.fold} open={isOpen}>
-      <summary>Add a comment</summary>
+      <summary>{messages.addComment}</summary>
       <TextInput
-        aria-label="Comment"
-        placeholder="Recorded with your decision, for other people"
+        aria-label={messages.comment}
+        placeholder={messages.recordedWithYourDecision}
         maxLength={500}
         value={drafts.comment}
         onChange={(event) => draft({ comment: event.currentTarget.value })}
@@ -132,7 +133,9 @@ function BlockedReasons({ state: { approval } }: { state: ApprovalCardState }) {
     <Group gap={4} data-why-not>
       {[...reasons].map((reason) => (
         <Text key={reason} size="sm">
-          <MultilineText text={reason.startsWith(`${me} may `) ? `You${reason.slice(me.length)}` : reason} />
+          <MultilineText
+            text={reason.startsWith(`${me} may `) ? messages.youWithReason(reason.slice(me.length)) : reason}
+          />
         </Text>
       ))}
     </Group>
@@ -141,7 +144,7 @@ function BlockedReasons({ state: { approval } }: { state: ApprovalCardState }) {
 
 function QuestionForm({ state }: { state: ApprovalCardState }) {
   return (
-    <Suspense fallback={<Loading label="Loading form" />}>
+    <Suspense fallback={<Loading label={messages.loadingForm} />}>
       <AnswerForm
         approval={state.approval}
         sending={state.sending === "respond"}
@@ -159,8 +162,8 @@ function RejectForm({ state }: { state: ApprovalCardState }) {
   return (
     <DecisionForm state={state} onSend={() => decide("reject", reason ? { reason } : {})}>
       <TextInput
-        label="Reason (optional)"
-        description="Sent to the agent."
+        label={messages.reasonOptional}
+        description={messages.sentToAgent}
         maxLength={500}
         autoFocus
         value={drafts.reason}
@@ -168,7 +171,7 @@ function RejectForm({ state }: { state: ApprovalCardState }) {
       />
       <Group gap="xs">
         <Button type="submit" color="red" className={css.wide} loading={sending === "reject"}>
-          Reject
+          {messages.reject}
         </Button>
         <BackButton state={state} />
       </Group>
@@ -183,8 +186,8 @@ function RespondForm({ state }: { state: ApprovalCardState }) {
   return (
     <DecisionForm state={state} onSend={() => message && decide("respond", { message })}>
       <Textarea
-        label="Message to the agent"
-        description="The agent gets your message instead of a result. The call does not run."
+        label={messages.messageToAgent}
+        description={messages.agentGetsYourMessageInstead}
         maxLength={20_000}
         autosize={false}
         rows={4}
@@ -194,7 +197,7 @@ function RespondForm({ state }: { state: ApprovalCardState }) {
       />
       <Group gap="xs">
         <Button type="submit" className={css.wide} disabled={!message} loading={sending === "respond"}>
-          Send
+          {messages.send}
         </Button>
         <BackButton state={state} />
         <SendHint />
@@ -239,7 +242,7 @@ function closeForm(state: ApprovalCardState, form: Element): void {
 
 /** For those who have a keyboard. */
 export function SendHint() {
-  return <span className={css.sendHint}>Ctrl+Enter sends</span>;
+  return <span className={css.sendHint}>{messages.ctrlEnterSends}</span>;
 }
 
 function BackButton({ state }: { state: ApprovalCardState }) {
@@ -249,7 +252,7 @@ function BackButton({ state }: { state: ApprovalCardState }) {
       className={css.wide}
       onClick={({ currentTarget }) => closeForm(state, currentTarget)}
     >
-      Back
+      {messages.back}
     </Button>
   );
 }

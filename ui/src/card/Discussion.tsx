@@ -2,6 +2,7 @@ import { Text } from "@mantine/core";
 import type { ApprovalSnapshot } from "../api/approvals";
 import { TimeAgo } from "../components/TimeAgo";
 import css from "./ApprovalCard.module.css";
+import * as messages from "./messages";
 import { usePersonName } from "./usePersonName";
 import { MultilineText } from "./VisibleText";
 
@@ -18,22 +19,22 @@ export function Discussion({ approval }: { approval: ApprovalSnapshot }) {
   const comments = listComments(approval.timeline);
   if (!approval.questions.length && !comments.length) return null;
   return (
-    <div role="group" aria-label="Questions and comments">
+    <div role="group" aria-label={messages.questionsAndComments}>
       <ul className={css.plainList}>
         {approval.questions.map(({ number, by, at, text, reply }) => (
           <li key={number} data-question={number}>
-            <strong>{nameOf(by, true)}</strong> asked, <TimeAgo at={at} />:{" "}
-            <MultilineText text={text ?? "erased"} />
+            <strong>{nameOf(by, true)}</strong> {messages.askedSuffix} <TimeAgo at={at} />:{" "}
+            <MultilineText text={text ?? messages.erased} />
             <div className={css.quotation}>
               {reply ? (
                 <>
-                  Agent says (unverified): <MultilineText text={reply.text ?? "erased"} />
+                  {messages.agentSaysUnverified} <MultilineText text={reply.text ?? messages.erased} />
                 </>
               ) : (
                 <Text size="sm" span>
                   {approval.status === "pending"
-                    ? "The agent has not answered yet."
-                    : "The agent did not answer."}
+                    ? messages.agentHasNotAnsweredYet
+                    : messages.agentDidNotAnswer}
                 </Text>
               )}
             </div>

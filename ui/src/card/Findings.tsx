@@ -1,6 +1,7 @@
 import { Text } from "@mantine/core";
 import { useId } from "react";
 import type { ApprovalSnapshot, Finding } from "../api/approvals";
+import * as messages from "./argumentMessages";
 import css from "./Arguments.module.css";
 
 /** The acknowledged findings for the current arguments. */
@@ -10,21 +11,6 @@ export interface Acknowledgements {
   required: ReadonlySet<string>;
   toggle: (id: string) => void;
 }
-
-const KIND_LABELS: Record<string, string> = {
-  bidi: "Text direction",
-  invisible: "Invisible characters",
-  control: "Control characters",
-  space: "Unusual spaces",
-  lookalike: "Look-alike letters",
-  host: "Host",
-  emoji: "Emoji",
-  right_to_left: "Right-to-left text",
-  long: "Long value",
-  unknown_argument: "Unknown argument",
-  misfit: "Schema mismatch",
-  agent_secret: "Hidden by the agent",
-};
 
 /** The findings to check before approval. */
 export function FindingsBox({
@@ -44,9 +30,9 @@ export function FindingsBox({
       <Text className={css.boxTitle}>{titleFindings(alarms)}</Text>
       <Text size="sm">
         {uncheckedCount > 0
-          ? `${markedHint(now)}Approve is disabled until you check ${uncheckedCount === 1 ? "it" : `all ${uncheckedCount} findings`}.`
+          ? messages.approveIsDisabledUntilChecked(markedHint(now), uncheckedCount)
           : acknowledgements.required.size > 0
-            ? "All findings are checked."
+            ? messages.allFindingsAreChecked
             : markedHint(now)}
       </Text>
       <ul className={css.findings}>
@@ -79,7 +65,7 @@ export function FindingLine({
               onChange={() => acknowledgements.toggle(finding.id)}
               aria-describedby={descriptionId}
             />
-            Checked
+            {messages.checked}
           </label>
         </div>
       )}
@@ -89,24 +75,22 @@ export function FindingLine({
 
 /** The label of a kind of finding. */
 export function nameFindingKind(kind: string): string {
-  return KIND_LABELS[kind] ?? kind;
+  return messages.KIND_LABELS[kind] ?? kind;
 }
 
 /** Hidden arguments are listed separately from misleading text. */
 export function titleFindings(alarms: readonly Pick<Finding, "kind" | "pointer">[]): string {
   const others = alarms.filter(({ kind }) => kind !== "agent_secret");
-  const hiddenText = others.length < alarms.length ? "the agent hides arguments from you" : "";
+  const hiddenText = others.length < alarms.length ? messages.agentHidesArgumentsFromYou : "";
   if (!others.length) return capitalize(hiddenText);
   const argumentCount = new Set(others.map(({ pointer }) => pointer)).size;
   const areAllMisfits = others.every(({ kind }) => kind === "misfit");
   const verbs = areAllMisfits
-    ? ["does not match the tool's schema", "do not match the tool's schema"]
-    : MISLEADING;
-  const found = `${argumentCount === 1 ? "1 argument" : `${argumentCount} arguments`} ${argumentCount === 1 ? verbs[0] : verbs[1]}`;
-  return hiddenText ? `${found}, and ${hiddenText}` : found;
+    ? [messages.doesNotMatchToolsSchema, messages.doNotMatchToolsSchema]
+    : messages.MISLEADING;
+  const found = messages.argumentsWithProblem(argumentCount, argumentCount === 1 ? verbs[0] : verbs[1]);
+  return hiddenText ? messages.foundAndHidden(found, hiddenText) : found;
 }
-
-const MISLEADING = ["contains text that may mislead you", "contain text that may mislead you"];
 
 function capitalize(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
@@ -114,7 +98,7 @@ function capitalize(text: string): string {
 
 function markedHint(now: ApprovalSnapshot): string {
   const placed = now.findings.length > findUnplaced(now).length;
-  return placed ? "Marked below. " : "";
+  return placed ? messages.markedBelow : "";
 }
 
 /** Findings about the whole call, or about an argument that does not exist. */

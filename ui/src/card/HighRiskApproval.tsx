@@ -4,6 +4,7 @@ import { useEffect, useRef, useState, type KeyboardEvent, type ReactNode } from 
 import css from "./ApprovalCard.module.css";
 import type { ApproveButtonProps } from "./ApproveButton";
 import { isDeliberatePress, isHoldKey, toKeyStroke } from "./keys";
+import * as messages from "./messages";
 
 const HOLD_TIME = 1_000;
 const COUNT = 3;
@@ -31,10 +32,10 @@ export function HighRiskApproval({
         onHeld={approve}
         onReleasedEarly={() => setHint(true)}
       >
-        Hold to approve{what}
+        {messages.holdToApprove(what)}
         {!what && (
           <span className={css.holdKey} aria-hidden>
-            A
+            {messages.keyA}
           </span>
         )}
       </HoldButton>
@@ -55,9 +56,9 @@ function TypedName({ approval, onApprove }: Pick<ApproveButtonProps, "approval" 
         if (isTyped) onApprove();
       }}
     >
-      <Text size="sm">Hold the button for one second, or type the tool’s name:</Text>
+      <Text size="sm">{messages.holdOrTypeName}</Text>
       <TextInput
-        aria-label={`Type ${approval.card.tool} to approve`}
+        aria-label={messages.typeToApprove(approval.card.tool)}
         placeholder={approval.card.tool}
         autoComplete="off"
         value={typed}
@@ -65,7 +66,7 @@ function TypedName({ approval, onApprove }: Pick<ApproveButtonProps, "approval" 
         rightSectionWidth={96}
         rightSection={
           <Button type="submit" size="compact-sm" disabled={!isTyped}>
-            Approve
+            {messages.approve}
           </Button>
         }
       />

@@ -5,6 +5,7 @@ import { IconCheck, IconHistory } from "../components/icons";
 import { Activity } from "./Activity";
 import css from "./CardAside.module.css";
 import { ClaimButton, CopyLink, DelegateForm, MessageForm } from "./CardForms";
+import * as messages from "./moreMessages";
 import { isPlainQuestion } from "./Risk";
 import type { ApprovalCardState } from "./useApprovalCard";
 
@@ -27,34 +28,35 @@ export default function MoreActions({ state, hasTalk }: MoreActionsProps) {
         <MessageForm
           state={state}
           action="ask"
-          label="Ask the agent"
-          placeholder="Why, or for a detail"
-          button="Ask"
+          label={messages.askAgent}
+          placeholder={messages.whyOrForDetail}
+          button={messages.ask}
         />
       )}
       <section>
-        <h3 className={css.label}>Activity</h3>
+        <h3 className={css.label}>{messages.activity}</h3>
         <Activity approval={approval} hasTalk={hasTalk} />
       </section>
       {mayDecide(me) && (
-        <MessageForm state={state} action="comment" label="Note for other people" button="Add" />
+        <MessageForm
+          state={state}
+          action="comment"
+          label={messages.noteForOtherPeople}
+          button={messages.add}
+        />
       )}
       {isPending && approval.may_decide.length > 0 && <DelegateForm state={state} />}
       <div>
         {isPending && mayDecide(me) && <ClaimButton state={state} me={me?.name ?? ""} />}
         {mayDecide(me) && !isPlainQuestion(approval) && (
-          <Link
-            className={css.action}
-            href={newGrantUrl(approval)}
-            title="So that calls like this one need no approval"
-          >
+          <Link className={css.action} href={newGrantUrl(approval)} title={messages.soThatCallsLike}>
             <IconCheck {...ICON} />
-            Create a grant
+            {messages.createGrant}
           </Link>
         )}
         <Link className={css.action} href={`/history?id=${approval.id}`}>
           <IconHistory {...ICON} />
-          Open in the history
+          {messages.openInHistory}
         </Link>
         <CopyLink id={approval.id} />
       </div>

@@ -7,6 +7,7 @@ import { TimeAgo, useTick } from "../components/TimeAgo";
 import css from "./ApprovalCard.module.css";
 import { countChanges, EditList, readEdits } from "./ArgumentEdits";
 import { undoSecondsLeft } from "./clock";
+import * as messages from "./messages";
 import type { ApprovalCardState } from "./useApprovalCard";
 import { usePersonName } from "./usePersonName";
 import { MultilineText } from "./VisibleText";
@@ -30,8 +31,8 @@ export function Outcome({ state }: { state: ApprovalCardState }) {
       <DecidedBy approval={approval} />
       <EndedBy approval={approval} />
       <EditList edits={edits} />
-      <LabeledText label="Reason" text={approval.decision?.reason} />
-      <LabeledText label="Comment" text={approval.decision?.comment} />
+      <LabeledText label={messages.reason} text={approval.decision?.reason} />
+      <LabeledText label={messages.comment} text={approval.decision?.comment} />
       <ResultText approval={approval} />
       <UndoButton state={state} />
       <ResolveUnknown state={state} />
@@ -43,25 +44,10 @@ export function Outcome({ state }: { state: ApprovalCardState }) {
 export function outcomeTitle({ status, decision, timeline }: ApprovalSnapshot): string {
   const edits = readEdits(timeline);
   const isLapsed = status === "expired" && decision !== null && decision.kind !== "expire";
-  const after = isLapsed ? "not started in time" : APPROVED_LABELS[status];
-  if (after === undefined) return END_LABELS[status] ?? status;
-  return `Approved${edits.length ? ` with ${countChanges(edits)}` : ""}, ${after}`;
+  const after = isLapsed ? messages.notStartedInTime : messages.APPROVED_LABELS[status];
+  if (after === undefined) return messages.END_LABELS[status] ?? status;
+  return messages.approvedAnd(edits.length, countChanges(edits), after);
 }
-
-const APPROVED_LABELS: Partial<Record<ApprovalSnapshot["status"], string>> = {
-  approved: "not started yet",
-  running: "running",
-  succeeded: "done",
-  failed: "failed",
-  unknown: "outcome unknown",
-};
-
-const END_LABELS: Partial<Record<ApprovalSnapshot["status"], string>> = {
-  rejected: "Rejected",
-  responded: "Answered, not run",
-  expired: "Expired: nobody decided in time",
-  cancelled: "Cancelled",
-};
 
 const TONES: Partial<Record<ApprovalSnapshot["status"], string>> = {
   approved: "good",
@@ -78,7 +64,7 @@ function DecidedBy({ approval: { decision } }: { approval: ApprovalSnapshot }) {
   if (!decision) return null;
   return (
     <Text size="sm" data-decided-by={decision.by}>
-      By <strong>{nameOf(decision.by)}</strong>
+      {messages.byLabel} <strong>{nameOf(decision.by)}</strong>
       {decision.via && ` (${decision.via})`}, <TimeAgo at={decision.at} />
     </Text>
   );
@@ -93,10 +79,10 @@ function EndedBy({ approval }: { approval: ApprovalSnapshot }) {
   return (
     <>
       <Text size="sm" data-ended-by={last.actor}>
-        <strong>{nameOf(last.actor, true)}</strong>{" "}
-        {last.kind === "cancelled" ? "cancelled it" : "recorded the outcome"}, <TimeAgo at={last.at} />
+        <strong>{nameOf(last.actor, true)}</strong> {messages.cancelledOrRecorded(last.kind)}{" "}
+        <TimeAgo at={last.at} />
       </Text>
-      <LabeledText label="Note" text={String(note ?? reason ?? "")} />
+      <LabeledText label={messages.note} text={String(note ?? reason ?? "")} />
     </>
   );
 }
@@ -112,10 +98,11 @@ function LabeledText({ label, text }: { label: string; text: string | undefined 
 
 function ResultText({ approval }: { approval: ApprovalSnapshot }): ReactNode {
   if (approval.status === "failed")
-    return <LongText label="Error" text={approval.error_message ?? "No message."} />;
-  if (approval.status === "responded") return <LongText label="Answer" text={toText(approval.result)} />;
+    return <LongText label={messages.error} text={approval.error_message ?? messages.noMessage} />;
+  if (approval.status === "responded")
+    return <LongText label={messages.answer} text={toText(approval.result)} />;
   if (approval.status === "succeeded" && approval.result !== null)
-    return <LongText label="Result" text={toText(approval.result)} />;
+    return <LongText label={messages.result} text={toText(approval.result)} />;
   return null;
 }
 
@@ -138,8 +125,7 @@ function LongText({ label, text }: { label: string; text: string }) {
       </div>
       {!isExpanded && shown.length < text.length && (
         <Button variant="default" size="compact-sm" mt={6} onClick={() => setExpanded(true)}>
-          Show {Math.min(MAX_LENGTH, text.length).toLocaleString("en")} of {text.length.toLocaleString("en")}{" "}
-          characters
+          {messages.showOfCharacters(Math.min(MAX_LENGTH, text.length), text.length)}
         </Button>
       )}
     </div>
@@ -161,7 +147,7 @@ function UndoButton({ state }: { state: ApprovalCardState }) {
       loading={state.sending === "undo"}
       onClick={() => state.perform("undo")}
     >
-      Undo ({left} s)
+      {messages.undoWithin(left)}
     </Button>
   );
 }
@@ -175,24 +161,21 @@ function ResolveUnknown({ state }: { state: ApprovalCardState }) {
   const isSending = state.sending === "resolve-unknown";
   return (
     <div className={css.answers}>
-      <Text size="sm">
-        Contact with the agent was lost while this call ran. Check in the target system whether it took
-        effect. The call is not repeated.
-      </Text>
+      <Text size="sm">{messages.contactWasLost}</Text>
       {mayDecide(me) && (
         <>
           <TextInput
-            label="What did you find?"
+            label={messages.whatDidYouFind}
             maxLength={500}
             value={note}
             onChange={(event) => setNote(event.currentTarget.value)}
           />
           <Group gap="xs">
             <Button variant="default" className={css.wide} loading={isSending} onClick={() => resolve(true)}>
-              Mark as succeeded
+              {messages.markAsSucceeded}
             </Button>
             <Button variant="default" className={css.wide} loading={isSending} onClick={() => resolve(false)}>
-              Mark as failed
+              {messages.markAsFailed}
             </Button>
           </Group>
         </>

@@ -2,6 +2,7 @@ import { Text } from "@mantine/core";
 import type { ApprovalSnapshot } from "../api/approvals";
 import { TimeAgo } from "../components/TimeAgo";
 import css from "./ApprovalCard.module.css";
+import * as messages from "./messages";
 import { usePersonName } from "./usePersonName";
 
 type Stage = ApprovalSnapshot["stages"][number];
@@ -18,7 +19,7 @@ export function Quorum({ approval }: { approval: ApprovalSnapshot }) {
     <div
       role="group"
       className={`${css.block} ${css.quorum}`}
-      aria-label="Who decides"
+      aria-label={messages.whoDecides}
       data-quorum={`${approval.quorum.have} of ${approval.quorum.need}`}
     >
       <Text size="sm" fw={650}>
@@ -27,42 +28,44 @@ export function Quorum({ approval }: { approval: ApprovalSnapshot }) {
             <i key={at} data-done={at < approval.quorum.have || undefined} />
           ))}
         </span>
-        {approval.quorum.have} of {approval.quorum.need}{" "}
-        {approval.quorum.need === 1 ? "approval" : "approvals"}
+        {messages.approvalsOf(approval.quorum.have, approval.quorum.need)}
       </Text>
       <ul className={css.plainList}>
         {approval.votes.map((vote) => (
           <li key={`${vote.stage} ${vote.seat}`}>
             ✓ <strong>{nameOf(vote.by)}</strong>
-            {vote.seat !== vote.by && ` for ${nameOf(vote.seat)}`}, <TimeAgo at={vote.at} />
+            {vote.seat !== vote.by && messages.forPerson(nameOf(vote.seat))}, <TimeAgo at={vote.at} />
           </li>
         ))}
         {approval.stages.length > 1 &&
           approval.stages.map((stage, index) => (
             <li key={index} data-stage={index} data-done={stage.done || undefined}>
-              Stage {index + 1}: {stage.have} of {stage.need} from {approverNames(stage)}
-              {stage.done && ", done"}
+              {messages.stageState(index + 1, stage.have, stage.need, approverNames(stage))}
+              {stage.done && messages.doneSuffix}
             </li>
           ))}
         {approval.delegations.map((delegation, index) => (
           <li key={index}>
-            <strong>{nameOf(delegation.by, true)}</strong> delegated to{" "}
-            {[...delegation.to.users.map((name) => nameOf(name)), ...delegation.to.teams.map(teamLabel)].join(
-              ", ",
+            <strong>{nameOf(delegation.by, true)}</strong>{" "}
+            {messages.delegatedTo(
+              [
+                ...delegation.to.users.map((name) => nameOf(name)),
+                ...delegation.to.teams.map(teamLabel),
+              ].join(", "),
             )}
           </li>
         ))}
-        {isPending && approval.needed && <li data-needed>Still needed: {approval.needed}</li>}
+        {isPending && approval.needed && <li data-needed>{messages.stillNeeded(approval.needed)}</li>}
       </ul>
     </div>
   );
 }
 
 function approverNames({ approvers }: Stage): string {
-  if (!approvers) return "the requester, reviewers and admins";
-  return [...approvers.users, ...approvers.teams.map(teamLabel)].join(" or ");
+  if (!approvers) return messages.requesterReviewersAndAdmins;
+  return [...approvers.users, ...approvers.teams.map(teamLabel)].join(messages.orSeparator);
 }
 
 function teamLabel(name: string): string {
-  return `team ${name}`;
+  return messages.teamName(name);
 }

@@ -1,4 +1,5 @@
 import { useMemo, useState, type ReactNode } from "react";
+import * as messages from "./argumentMessages";
 import {
   foldDiff,
   markChanges,
@@ -50,7 +51,7 @@ function Lines({ lines, marked, canFold }: { lines: DiffLine[]; marked: boolean;
       <div className={css.about}>
         <span className={css.plus}>+{count("added").toLocaleString("en")}</span>{" "}
         <span className={css.minus}>−{count("removed").toLocaleString("en")}</span>{" "}
-        <span className={css.total}>{lines.length.toLocaleString("en")} lines</span>
+        <span className={css.total}>{messages.lineCount(lines.length)}</span>
       </div>
       {shown.map(({ block, at }) =>
         block.isFolded && !isUnfolded.has(at) ? (
@@ -63,7 +64,7 @@ function Lines({ lines, marked, canFold }: { lines: DiffLine[]; marked: boolean;
             <span className={css.unfold} aria-hidden>
               ↕
             </span>
-            Show {block.lines.length.toLocaleString("en")} lines that the diff marks as unchanged
+            {messages.showLinesThatDiffMarks(block.lines.length)}
           </button>
         ) : (
           <div key={at}>
@@ -75,8 +76,7 @@ function Lines({ lines, marked, canFold }: { lines: DiffLine[]; marked: boolean;
       )}
       {hiddenCount > 0 && (
         <button type="button" className={css.fold} onClick={() => setLimit(limit + MAX_LINES)}>
-          Show {Math.min(MAX_LINES, hiddenCount).toLocaleString("en")} of {hiddenCount.toLocaleString("en")}{" "}
-          more lines
+          {messages.showOfMoreLines(Math.min(MAX_LINES, hiddenCount), hiddenCount)}
         </button>
       )}
     </div>

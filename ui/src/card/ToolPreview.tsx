@@ -1,6 +1,7 @@
 import { Title } from "@mantine/core";
 import { lazy, Suspense } from "react";
 import css from "./ApprovalCard.module.css";
+import * as messages from "./argumentMessages";
 import { VisibleText } from "./VisibleText";
 
 const MAX_DIFF = 200_000;
@@ -12,12 +13,12 @@ export function ToolPreview({ text }: { text: string }) {
   const whole = <VisibleText text={text} />;
   const hasSigns = text.length <= MAX_DIFF && text.includes("\\n+");
   return (
-    <div role="group" aria-label="Preview" className={css.section}>
+    <div role="group" aria-label={messages.preview} className={css.section}>
       <div className={css.sectionTitle}>
         <Title order={3} size="xs">
-          Preview
+          {messages.preview}
         </Title>
-        <span>from the tool</span>
+        <span>{messages.fromTool}</span>
       </div>
       <div className={css.raw} data-preview>
         {hasSigns ? (

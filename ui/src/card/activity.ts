@@ -1,5 +1,6 @@
 import type { ApprovalSnapshot } from "../api/approvals";
 import { escapeInvisible } from "../components/escapeInvisible";
+import * as messages from "./messages";
 import { isPlainQuestion } from "./Risk";
 
 type Entry = ApprovalSnapshot["timeline"][number];
@@ -18,30 +19,6 @@ export interface ActivityItem {
 }
 
 const DELIVERED = new Set(["delivered", "delivery_parked", "delivery_again"]);
-const ACTIONS: Record<string, string> = {
-  proposed: "asked to run it",
-  voted: "approved; more approvals are needed",
-  approved: "approved",
-  edited: "changed the arguments and approved",
-  responded: "answered",
-  rejected: "rejected",
-  undone: "undid the rejection",
-  delegated: "delegated it",
-  decision_refused: "tried to decide and was refused",
-  cancelled: "cancelled it",
-  claimed: "claimed it",
-  released: "released it",
-  reminded: "reminded the approvers",
-  escalated: "escalated it",
-  expired: "let it expire",
-  lapsed: "let the approval lapse",
-  started: "started it",
-  succeeded: "ran it: done",
-  failed: "ran it: failed",
-  lost: "lost contact with the run",
-  finished_late: "reported a result too late",
-  resolved: "recorded the outcome",
-};
 
 /** Newest first. Questions and notes have their text; several notifications in a row are one. */
 export function listActivity(approval: ApprovalSnapshot, me: string): ActivityItem[] {
@@ -55,26 +32,25 @@ export function listActivity(approval: ApprovalSnapshot, me: string): ActivityIt
   return items.reverse();
 }
 
-const NOTIFIED = "notified people";
-const isDelivery = (item: ActivityItem | undefined) => item?.text === NOTIFIED;
+const isDelivery = (item: ActivityItem | undefined) => item?.text === messages.NOTIFIED;
 
 function toItem(entry: Entry, approval: ApprovalSnapshot, me: string): ActivityItem {
   const { seq, at, kind } = entry;
   const item = { seq, at, actor: nameOf(entry.actor, me), kind: "event" as const };
-  if (DELIVERED.has(kind)) return { ...item, text: NOTIFIED };
+  if (DELIVERED.has(kind)) return { ...item, text: messages.NOTIFIED };
   if (kind === "commented")
-    return { ...item, kind: "remark", text: "noted", quote: textOf(entry.content?.text) };
+    return { ...item, kind: "remark", text: messages.noted, quote: textOf(entry.content?.text) };
   const question = kind === "asked" && approval.questions.find(({ number }) => number === entry.data.number);
   if (question)
     return {
       ...item,
       kind: "question",
-      text: "asked",
+      text: messages.askedFact,
       quote: question.text ?? "erased",
       reply: question.reply ? (question.reply.text ?? "erased") : undefined,
     };
-  if (kind === "proposed" && isPlainQuestion(approval)) return { ...item, text: "asked" };
-  return { ...item, text: `${ACTIONS[kind] ?? kind.replaceAll("_", " ")}${delegates(entry)}` };
+  if (kind === "proposed" && isPlainQuestion(approval)) return { ...item, text: messages.askedFact };
+  return { ...item, text: `${messages.ACTIONS[kind] ?? kind.replaceAll("_", " ")}${delegates(entry)}` };
 }
 
 function textOf(value: unknown): string {
@@ -84,15 +60,15 @@ function textOf(value: unknown): string {
 function delegates({ kind, content }: Entry): string {
   if (kind !== "delegated" && kind !== "escalated") return "";
   const to = content?.to as { users?: string[]; teams?: string[] } | undefined;
-  const names = [...(to?.users ?? []), ...(to?.teams ?? []).map((name) => `team ${name}`)];
-  return names.length ? ` to ${names.map(escapeInvisible).join(", ")}` : "";
+  const names = [...(to?.users ?? []), ...(to?.teams ?? []).map((name) => messages.teamName(name))];
+  return names.length ? messages.toNames(names.map(escapeInvisible).join(", ")) : "";
 }
 
 /** A person is called by name, oneself "You". */
 export function nameOf(actor: string, me: string): string {
-  if (me && actor === me) return "You";
-  if (actor === "interlock") return "Interlock";
-  if (actor === "policy") return "The policy";
-  if (actor === "agent") return "The agent";
+  if (me && actor === me) return messages.you;
+  if (actor === "interlock") return messages.interlock;
+  if (actor === "policy") return messages.thePolicy;
+  if (actor === "agent") return messages.theAgent;
   return escapeInvisible(actor.replace(/^agent:/, ""));
 }

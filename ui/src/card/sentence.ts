@@ -1,4 +1,5 @@
 import type { Argument } from "../api/approvals";
+import * as messages from "./messages";
 import { splitAtoms } from "./VisibleText";
 
 const MAX_WHOLE = 80; // characters of listed arguments that stand in the title
@@ -61,7 +62,9 @@ function quoted(text: string, limit: number): string {
   const characters = [...text];
   const head = characters.slice(0, limit).join("").replaceAll('"', '""');
   const shown = /^[◌\p{M}]/u.test(head) ? `◌${head}` : head;
-  return characters.length <= limit ? `"${shown}"` : `"${shown}"… (${countOf(characters)} characters)`;
+  return characters.length <= limit
+    ? `"${shown}"`
+    : messages.shownCountOfCharacters(shown, countOf(characters));
 }
 
 /** JSON up to its last bracket, or its beginning and its length. */

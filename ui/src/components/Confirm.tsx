@@ -1,5 +1,6 @@
 import { Button, Group, Stack, Text } from "@mantine/core";
 import { useState, type ReactNode } from "react";
+import * as messages from "./messages";
 import { ErrorMessage } from "./States";
 
 interface ConfirmProps {
@@ -32,7 +33,7 @@ export function Confirm({ label, consequence, sending, error, onConfirm, childre
           {label}
         </Button>
         <Button variant="default" onClick={() => setAsking(false)} autoFocus>
-          Cancel
+          {messages.cancel}
         </Button>
       </Group>
     </Stack>

@@ -1,6 +1,7 @@
 import { Button, type ButtonProps } from "@mantine/core";
 import { useState } from "react";
 import { IconCheck, IconCopy } from "./icons";
+import * as messages from "./messages";
 
 /** Copies a text. `shown` is the element that shows it, selected where scripts may not use the clipboard. */
 export function CopyButton({
@@ -19,7 +20,7 @@ export function CopyButton({
       {...props}
       onClick={() => void copyText(text, shown?.() ?? null).then((done) => setCopied(done ? text : ""))}
     >
-      {isCopied ? "Copied" : label}
+      {isCopied ? messages.copied : label}
     </Button>
   );
 }

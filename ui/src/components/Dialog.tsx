@@ -1,6 +1,7 @@
 import { CloseButton, Stack, Title } from "@mantine/core";
 import { useEffect, useId, useRef, type ReactNode } from "react";
 import css from "./Dialog.module.css";
+import * as messages from "./messages";
 
 /** The browser's own dialog: it traps and restores the focus and closes on Escape. Open while it is rendered. */
 export function Dialog({
@@ -35,7 +36,7 @@ export function Dialog({
           <Title order={2} size="h4" id={id}>
             {title}
           </Title>
-          <CloseButton aria-label="Close" size={44} iconSize={20} onClick={onClose} />
+          <CloseButton aria-label={messages.close} size={44} iconSize={20} onClick={onClose} />
         </div>
         {children}
       </Stack>

@@ -2,6 +2,7 @@ import { Button, Group, Stack, Text } from "@mantine/core";
 import type { UseMutationResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { ApiError } from "../api/client";
+import * as messages from "./dialogMessages";
 import { ChangedElsewhere, ErrorMessage } from "./States";
 import type { ItemDraft } from "./useDraft";
 
@@ -49,16 +50,15 @@ export function EditForm<Fields extends object, Saved extends { etag: string }>(
       <Stack gap="sm">
         {children}
         {draft.isDirty && isStale && (
-          <ChangedElsewhere action="Load the current version" onAction={discard}>
-            Nothing was overwritten. Copy what you want to keep, then load the current version and make your
-            change again.
+          <ChangedElsewhere action={messages.loadCurrentVersion} onAction={discard}>
+            {messages.nothingWasOverwritten}
           </ChangedElsewhere>
         )}
         {error && !isStale && <ErrorMessage error={error} />}
         {draft.isDirty && hint && <Text size="sm">{hint}</Text>}
         <Group>
           <Button type="submit" loading={save.isPending} disabled={!draft.isDirty || draft.isOutdated}>
-            Save changes
+            {messages.saveChanges}
           </Button>
           {(draft.isDirty || onClose) && (
             <Button
@@ -68,7 +68,7 @@ export function EditForm<Fields extends object, Saved extends { etag: string }>(
                 onClose?.();
               }}
             >
-              {draft.isDirty ? "Discard changes" : "Cancel"}
+              {draft.isDirty ? messages.discardChanges : messages.cancel}
             </Button>
           )}
         </Group>

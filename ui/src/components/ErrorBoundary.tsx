@@ -1,5 +1,6 @@
 import { Button, Group, Stack, Text, Title } from "@mantine/core";
 import { Component, type ReactNode } from "react";
+import * as messages from "./messages";
 
 const MISSING_MODULE = /dynamically imported module|importing a module script failed|unable to preload/i;
 
@@ -34,20 +35,16 @@ function ErrorPage({ error }: { error: unknown }) {
   return (
     <Stack gap="sm" maw={560} role="alert">
       <Title order={1} size="h3">
-        {outdated ? "This page could not be loaded" : "This page failed"}
+        {outdated ? messages.thisPageCouldNotBeLoaded : messages.thisPageFailed}
       </Title>
-      <Text>
-        {outdated
-          ? "Interlock was probably updated since you opened it. Reload to get the new version."
-          : "An error stopped this page. Nothing was decided or sent. Reload the page. If it fails again, report this error to the operator of this server:"}
-      </Text>
+      <Text>{outdated ? messages.probablyUpdated : messages.anErrorStoppedThisPage}</Text>
       {!outdated && (
         <Text ff="monospace" size="sm">
           {String(error)}
         </Text>
       )}
       <Group>
-        <Button onClick={() => location.reload()}>Reload</Button>
+        <Button onClick={() => location.reload()}>{messages.reload}</Button>
       </Group>
     </Stack>
   );

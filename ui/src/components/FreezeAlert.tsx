@@ -2,6 +2,7 @@ import { Alert, Button, Group, Stack, Text, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { callApi } from "../api/client";
+import * as messages from "./dialogMessages";
 import { describeScope, type FreezeInfo } from "./FreezeBanner";
 import { ErrorMessage } from "./States";
 import { TimeAgo } from "./TimeAgo";
@@ -10,7 +11,7 @@ import { escapeInvisible } from "./escapeInvisible";
 /** Active freezes with author and reason, and a button to unfreeze for admins. Loaded on demand. */
 export default function FreezeAlert({ freezes, admin }: { freezes: FreezeInfo[]; admin: boolean }) {
   return (
-    <Alert color="red" title="Frozen: affected calls cannot start" mb="md" role="status">
+    <Alert color="red" title={messages.frozenAffectedCallsCannotStart} mb="md" role="status">
       <Stack gap="xs">
         {freezes.map((freeze) => (
           <FreezeItem key={freeze.id} freeze={freeze} admin={admin} />
@@ -27,12 +28,12 @@ function FreezeItem({ freeze, admin }: { freeze: FreezeInfo; admin: boolean }) {
     <Stack gap={4} data-freeze={freeze.id}>
       <Group justify="space-between">
         <Text size="sm">
-          {scope}, by {escapeInvisible(freeze.created_by)}, <TimeAgo at={freeze.created_at} />:{" "}
-          {escapeInvisible(freeze.reason)}
+          {messages.frozenScopeBy(scope, escapeInvisible(freeze.created_by))}{" "}
+          <TimeAgo at={freeze.created_at} />: {escapeInvisible(freeze.reason)}
         </Text>
         {admin && !isConfirming && (
           <Button size="compact-sm" variant="default" onClick={() => setConfirming(true)}>
-            Unfreeze
+            {messages.unfreeze}
           </Button>
         )}
       </Group>
@@ -49,7 +50,7 @@ function useScopeName(freeze: FreezeInfo, admin: boolean): string {
     enabled: admin && freeze.scope === "key",
   });
   const key = keys.data?.items.find(({ id }) => id === freeze.name);
-  return key ? `The key ${escapeInvisible(key.name)}` : describeScope(freeze);
+  return key ? messages.keyName(escapeInvisible(key.name)) : describeScope(freeze);
 }
 
 function UnfreezeForm({ id, onCancel }: { id: string; onCancel: () => void }) {
@@ -61,10 +62,10 @@ function UnfreezeForm({ id, onCancel }: { id: string; onCancel: () => void }) {
     onSuccess: () => queries.invalidateQueries({ queryKey: ["freezes"] }),
   });
   return (
-    <Stack gap="xs" role="group" aria-label="Unfreeze">
-      <Text size="sm">Calls can start again. Deadlines are extended by the duration of the freeze.</Text>
+    <Stack gap="xs" role="group" aria-label={messages.unfreeze}>
+      <Text size="sm">{messages.callsCanStartAgain}</Text>
       <TextInput
-        label="Reason (recorded in the ledger)"
+        label={messages.reasonRecordedInLedger}
         value={reason}
         maxLength={500}
         onChange={(event) => setReason(event.currentTarget.value)}
@@ -72,10 +73,10 @@ function UnfreezeForm({ id, onCancel }: { id: string; onCancel: () => void }) {
       {unfreeze.error && <ErrorMessage error={unfreeze.error} />}
       <Group gap="xs">
         <Button color="red" onClick={() => unfreeze.mutate()} loading={unfreeze.isPending}>
-          Unfreeze
+          {messages.unfreeze}
         </Button>
         <Button variant="default" onClick={onCancel}>
-          Cancel
+          {messages.cancel}
         </Button>
       </Group>
     </Stack>

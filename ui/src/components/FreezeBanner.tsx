@@ -3,6 +3,7 @@ import { lazy, Suspense } from "react";
 import { callApi, type Schemas } from "../api/client";
 import { isAdmin, type CurrentUser } from "../api/currentUser";
 import { escapeInvisible } from "./escapeInvisible";
+import * as messages from "./messages";
 
 export type FreezeInfo = Schemas["FreezeInfo"];
 
@@ -17,7 +18,7 @@ export function useFreezes() {
 
 /** "The tool pay_*" */
 export const describeScope = ({ scope, name }: FreezeInfo): string =>
-  name ? `The ${scope} ${escapeInvisible(name)}` : "This workspace";
+  name ? messages.frozenScope(scope, escapeInvisible(name)) : messages.thisWorkspace;
 
 /** On every page while a freeze is active. */
 export function FreezeBanner({ me }: { me: CurrentUser }) {

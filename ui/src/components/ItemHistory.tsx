@@ -1,6 +1,7 @@
 import { Anchor, Text } from "@mantine/core";
 import { Link } from "wouter";
 import type { Schemas } from "../api/client";
+import * as messages from "./dialogMessages";
 import { escapeInvisible } from "./escapeInvisible";
 import css from "./ItemHistory.module.css";
 import { TimeAgo } from "./TimeAgo";
@@ -12,18 +13,19 @@ export function ItemHistory({ changes }: { changes: ItemChange[] }) {
   if (changes.length === 0)
     return (
       <Text size="sm" c="dimmed">
-        No changes recorded.
+        {messages.noChangesRecorded}
       </Text>
     );
   return (
-    <ol className={css.changes} aria-label="History">
+    <ol className={css.changes} aria-label={messages.history}>
       {changes.map((change, place) => (
         <li key={changes.length - place}>
           <Text size="sm" component="div">
-            <Author change={change} /> {change.action} {change.item ?? "it"}, <TimeAgo at={change.at} />
+            <Author change={change} /> {messages.changedItem(change.action, change.item)}{" "}
+            <TimeAgo at={change.at} />
           </Text>
           <details>
-            <summary>What changed</summary>
+            <summary>{messages.whatChanged}</summary>
             <Diff text={change.diff} />
           </details>
         </li>
@@ -34,17 +36,17 @@ export function ItemHistory({ changes }: { changes: ItemChange[] }) {
 
 function Author({ change }: { change: ItemChange }) {
   if (change.person) return <strong>{escapeInvisible(change.person)}</strong>;
-  if (!change.approval_id) return <strong>Interlock</strong>;
+  if (!change.approval_id) return <strong>{messages.interlock}</strong>;
   return (
     <>
-      <strong>An agent</strong>,{" "}
+      <strong>{messages.anAgent}</strong>,{" "}
       <Anchor
         component={Link}
         href={`/a/${encodeURIComponent(change.approval_id)}`}
         inherit
         underline="always"
       >
-        by an approved call
+        {messages.byApprovedCall}
       </Anchor>
       ,
     </>

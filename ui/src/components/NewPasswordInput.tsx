@@ -1,5 +1,6 @@
 import { PasswordInput, type PasswordInputProps } from "@mantine/core";
 import { useState } from "react";
+import * as messages from "./messages";
 
 const MIN_LENGTH = 12; // characters, as the server counts them
 
@@ -23,5 +24,5 @@ export function NewPasswordInput(props: Omit<PasswordInputProps, "onChange" | "e
 export function shortPasswordText(length: number): string {
   const missing = MIN_LENGTH - length;
   if (length === 0 || missing <= 0) return "";
-  return `Too short: ${missing} more ${missing === 1 ? "character" : "characters"}.`;
+  return messages.tooShortMoreCharacters(missing);
 }

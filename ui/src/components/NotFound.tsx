@@ -1,19 +1,20 @@
 import { Anchor, Stack, Text, Title } from "@mantine/core";
 import { Link } from "wouter";
+import * as messages from "./messages";
 import { usePageTitle } from "./PageTitle";
 
 /** A mistyped address, with a way back. */
 export default function NotFound() {
-  usePageTitle("Page not found");
+  usePageTitle(messages.pageNotFound);
   return (
     <Stack gap="xs">
       <Title order={1} size="h3">
-        Page not found
+        {messages.pageNotFound}
       </Title>
       <Text>
-        There is no page at this address. Check it for typing errors, or go to the{" "}
+        {messages.thereIsNoPage}{" "}
         <Anchor component={Link} href="/inbox">
-          inbox
+          {messages.inbox}
         </Anchor>
         .
       </Text>

@@ -1,4 +1,5 @@
 import { createContext, useCallback, useContext, useEffect, useState, type ReactNode } from "react";
+import * as messages from "./messages";
 
 const OpenedContext = createContext("");
 const SetOpenedContext = createContext<(level: Level, opened: string) => void>(() => undefined);
@@ -39,6 +40,6 @@ export function useTabTitle(page: string, pending: number): string {
 export function tabTitle(opened: string, page: string, pending: number): string {
   const characters = Array.from(opened);
   const short = characters.length > MAX_LENGTH ? `${characters.slice(0, MAX_LENGTH - 1).join("")}…` : opened;
-  const names = [short, page === short ? "" : page, "Interlock"].filter(Boolean).join(" · ");
+  const names = [short, page === short ? "" : page, messages.interlock].filter(Boolean).join(" · ");
   return pending ? `(${pending.toLocaleString("en")}) ${names}` : names;
 }

@@ -3,6 +3,7 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { callApi } from "../api/client";
 import type { CurrentUser } from "../api/currentUser";
 import { Dialog } from "./Dialog";
+import * as messages from "./dialogMessages";
 import { ErrorMessage } from "./States";
 
 type Props = { me: CurrentUser; onDone: (isSignedIn: boolean) => void };
@@ -10,7 +11,7 @@ type Props = { me: CurrentUser; onDone: (isSignedIn: boolean) => void };
 /** The dialog of `SignInPrompt`, loaded on demand. */
 export default function PasswordDialog({ me, onDone }: Props) {
   return (
-    <Dialog title="Sign in again" onClose={() => onDone(false)}>
+    <Dialog title={messages.signInAgain} onClose={() => onDone(false)}>
       <PasswordForm me={me} onDone={onDone} />
     </Dialog>
   );
@@ -37,31 +38,28 @@ function PasswordForm({ me, onDone }: Props) {
       }}
     >
       <Stack gap="sm">
-        <Text size="sm">
-          Changes to keys, grants, policies, agents and people require a sign-in within the last 5 minutes.
-        </Text>
+        <Text size="sm">{messages.signInNeeded}</Text>
         <PasswordInput
           name="password"
-          label={`Password for ${me.name}`}
+          label={messages.passwordFor(me.name)}
           autoComplete="current-password"
           required
         />
         {signIn.error && <ErrorMessage error={signIn.error} />}
         <Group>
           <Button type="submit" loading={signIn.isPending}>
-            {" "}
-            Continue{" "}
+            {messages.continueLabel}
           </Button>
         </Group>
         <Text size="sm" component="div">
-          No password?{" "}
+          {messages.noPassword}{" "}
           <Anchor href="/signin?next=%2Fsettings%2Fme" target="_blank" underline="always">
-            Sign in again with a link or your organisation (opens in a new tab)
+            {messages.signInWithLinkInNewTab}
           </Anchor>
-          , then{" "}
+          {messages.thenSeparator}{" "}
           <Anchor component="button" type="button" underline="always" onClick={() => onDone(true)}>
             {" "}
-            continue here{" "}
+            {messages.continueHere}{" "}
           </Anchor>
           .
         </Text>

@@ -1,14 +1,7 @@
+import * as messages from "./messages";
 import css from "./RiskMark.module.css";
 
 export type RiskLevel = "low" | "medium" | "high" | "destructive" | "question";
-
-const LABELS: Record<RiskLevel, string> = {
-  low: "Low risk",
-  medium: "Medium risk",
-  high: "High risk",
-  destructive: "Destructive",
-  question: "Question",
-};
 
 /** The risk as a shape, so that it can be told apart without color: circle, diamond, triangle, octagon. */
 export function RiskMark({ risk, size = 16 }: { risk: RiskLevel; size?: number }) {
@@ -20,7 +13,7 @@ export function RiskMark({ risk, size = 16 }: { risk: RiskLevel; size?: number }
       height={size}
       viewBox="0 0 16 16"
       role="img"
-      aria-label={LABELS[risk]}
+      aria-label={messages.LABELS[risk]}
     >
       {SHAPES[risk]}
     </svg>
@@ -34,7 +27,7 @@ export function RiskLabel({ risk }: { risk: RiskLevel }) {
       <span aria-hidden="true" className={css.icon}>
         <RiskMark risk={risk} />
       </span>
-      {LABELS[risk]}
+      {messages.LABELS[risk]}
     </span>
   );
 }

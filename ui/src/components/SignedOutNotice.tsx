@@ -1,6 +1,7 @@
 import { Anchor, Text } from "@mantine/core";
 import { useSearch } from "wouter";
 import { useSignedOut } from "../live/session";
+import * as messages from "./messages";
 import css from "./SignedOutNotice.module.css";
 
 /**
@@ -12,9 +13,9 @@ export function SignedOutNotice({ path }: { path: string }) {
   const next = encodeURIComponent(search ? `${path}?${search}` : path);
   return (
     <div className={css.bar} role="alert">
-      <Text inherit>You are signed out. Your input on this page is kept.</Text>
+      <Text inherit>{messages.youAreSignedOut}</Text>
       <Anchor href={`/signin?next=${next}`} target="_blank" className={css.link}>
-        Sign in again (opens in a new tab)
+        {messages.signInAgainInNewTab}
       </Anchor>
     </div>
   );

@@ -1,5 +1,6 @@
 import { Alert, Box, Button, Center, Loader, Stack, Text } from "@mantine/core";
 import type { ReactNode } from "react";
+import * as messages from "./messages";
 
 /** A loading indicator with a label for screen readers. */
 export function Loading({ label = "Loading" }: { label?: string }) {
@@ -13,12 +14,12 @@ export function Loading({ label = "Loading" }: { label?: string }) {
 /** An error message with an optional retry button. */
 export function ErrorMessage({ error, onRetry }: { error: Error; onRetry?: () => void }) {
   return (
-    <Alert color="red" title="Request failed" role="alert" my="md">
+    <Alert color="red" title={messages.requestFailed} role="alert" my="md">
       <Stack gap="sm" align="start">
         <Text size="sm">{error.message}</Text>
         {onRetry && (
           <Button size="xs" variant="default" onClick={onRetry}>
-            Try again
+            {messages.tryAgain}
           </Button>
         )}
       </Stack>
@@ -36,7 +37,7 @@ interface ChangedElsewhereProps {
 /** Somebody else changed what is edited here, and saving would overwrite it. */
 export function ChangedElsewhere({ children, action, onAction }: ChangedElsewhereProps) {
   return (
-    <Alert color="orange" title="Somebody else changed this" role="alert">
+    <Alert color="orange" title={messages.somebodyElseChangedThis} role="alert">
       <Stack gap="sm" align="start">
         <Text size="sm">{children}</Text>
         <Button size="xs" variant="default" onClick={onAction}>

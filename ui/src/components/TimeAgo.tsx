@@ -1,5 +1,6 @@
 import { Text, type TextProps } from "@mantine/core";
 import { useEffect, useState } from "react";
+import * as messages from "./messages";
 
 const UNITS: [number, string][] = [
   [86_400, "d"],
@@ -38,7 +39,7 @@ export function TimeAgo({ at, ...props }: { at: string } & TextProps) {
   const seconds = (Date.now() - Date.parse(at)) / 1_000;
   return (
     <Text component="time" dateTime={at} title={formatDateTime(at)} inherit {...props}>
-      {seconds < 1 ? "now" : `${formatSpan(seconds)} ago`}
+      {messages.timeAgo(seconds, formatSpan(seconds))}
     </Text>
   );
 }

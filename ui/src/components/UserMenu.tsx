@@ -4,6 +4,7 @@ import type { ReactNode } from "react";
 import { Link } from "wouter";
 import type { CurrentUser } from "../api/currentUser";
 import { signOut } from "../live/session";
+import * as messages from "./dialogMessages";
 
 interface UserMenuProps {
   me: CurrentUser;
@@ -25,28 +26,26 @@ export default function UserMenu({ me, className, children }: UserMenuProps) {
         </Button>
       </Menu.Target>
       <Menu.Dropdown>
-        <Menu.Label>
-          {me.role} in {me.workspace}
-        </Menu.Label>
+        <Menu.Label>{messages.roleInWorkspace(me.role, me.workspace)}</Menu.Label>
         <Menu.Item component={Link} href="/settings/me">
-          My settings
+          {messages.mySettings}
         </Menu.Item>
         <Menu.Divider />
-        <Menu.Label>Appearance</Menu.Label>
-        <Menu.Item onClick={() => setColorScheme("light")}>Light</Menu.Item>
-        <Menu.Item onClick={() => setColorScheme("dark")}>Dark</Menu.Item>
-        <Menu.Item onClick={() => setColorScheme("auto")}>System</Menu.Item>
+        <Menu.Label>{messages.appearance}</Menu.Label>
+        <Menu.Item onClick={() => setColorScheme("light")}>{messages.light}</Menu.Item>
+        <Menu.Item onClick={() => setColorScheme("dark")}>{messages.dark}</Menu.Item>
+        <Menu.Item onClick={() => setColorScheme("auto")}>{messages.system}</Menu.Item>
         <Menu.Divider />
         <Menu.Item
           closeMenuOnClick={false}
           onClick={() => endSession.mutate()}
           disabled={endSession.isPending}
         >
-          Sign out
+          {messages.signOut}
         </Menu.Item>
         {endSession.error && (
           <Text size="sm" px="sm" pb="xs" maw={240} role="alert">
-            You are still signed in. {endSession.error.message}
+            {messages.youAreStillSignedIn(endSession.error.message)}
           </Text>
         )}
       </Menu.Dropdown>

@@ -1,8 +1,5 @@
-const SETTINGS: Record<string, string> = {
-  chat: "in a chat",
-  paused: "while a run is paused",
-  queue: "in a queue",
-};
+import * as messages from "./messages";
+
 const UNITS: Record<string, string> = { s: "second", m: "minute", h: "hour", d: "day", w: "week" };
 
 /** "chat 10m, queue 1d" as the server writes it: "10 minutes in a chat, 1 day in a queue". */
@@ -11,7 +8,9 @@ export function describeExpiry(windows: string): string {
     .split(", ")
     .map((window) => {
       const [first = "", second] = window.split(" ");
-      return second === undefined ? inWords(first) : `${inWords(second)} ${SETTINGS[first] ?? first}`;
+      return second === undefined
+        ? inWords(first)
+        : `${inWords(second)} ${messages.SETTINGS[first] ?? first}`;
     })
     .join(", ");
 }

@@ -8,6 +8,7 @@ import { FormView, TextView } from "./ArgumentsView";
 import { checkSchema, toPlainWords, type SchemaProblem } from "./checkSchema";
 import css from "./Editor.module.css";
 import { FIRST_PROBLEM, useFocusFirst, useStableValue } from "./hooks";
+import * as messages from "./messages";
 import { RefusalNotice } from "./Notices";
 import { useEditorDraft, useForgetSentDraft, type DraftState } from "./useEditorDraft";
 import { hasField, planWithinLimits, useServerProblems } from "./useProblems";
@@ -38,7 +39,7 @@ export default function AnswerForm({ approval, sending, refused, onSend }: Answe
   };
   const onAnswer = (answer: unknown) => send({ answer });
   return (
-    <div role="group" aria-label="Answer" onKeyDown={sendByKey}>
+    <div role="group" aria-label={messages.answer} onKeyDown={sendByKey}>
       {schema ? (
         <SchemaAnswer {...common} {...{ schema, refused, serverProblems, onAnswer }} />
       ) : choices ? (
@@ -74,7 +75,7 @@ function ChoiceAnswer({
   return (
     <Stack gap="sm" className={css.editor}>
       <Radio.Group
-        label="Your answer"
+        label={messages.yourAnswer}
         value={String(picked)}
         onChange={(index) => setValue(choices[Number(index)])}
       >
@@ -104,7 +105,7 @@ function TextAnswer({
   return (
     <Stack gap="sm" className={css.editor}>
       <Textarea
-        label="Your answer"
+        label={messages.yourAnswer}
         autosize
         minRows={3}
         maxRows={16}
@@ -146,8 +147,8 @@ function SchemaAnswer({ drafting, sending, schema, refused, serverProblems, onAn
       />
       <Tabs value={tab} onChange={setTab} keepMounted={false}>
         <Tabs.List mb="sm">
-          <Tabs.Tab value="form">Form</Tabs.Tab>
-          <Tabs.Tab value="json">JSON</Tabs.Tab>
+          <Tabs.Tab value="form">{messages.form}</Tabs.Tab>
+          <Tabs.Tab value="json">{messages.json}</Tabs.Tab>
         </Tabs.List>
         <Tabs.Panel value="form">
           <FormView
@@ -159,7 +160,7 @@ function SchemaAnswer({ drafting, sending, schema, refused, serverProblems, onAn
         <Tabs.Panel value="json">
           <TextView
             {...{ drafting, problems, unread }}
-            label="Answer as JSON"
+            label={messages.answerAsJson}
             onTyping={() => {
               unread.current = true;
               setTyping(true);
@@ -183,9 +184,9 @@ function SendButton({ sending, ready, onSend }: { sending: boolean; ready: boole
   return (
     <Group className={css.foot}>
       <Button data-answer="respond" onClick={onSend} loading={sending} disabled={!ready}>
-        Send answer
+        {messages.sendAnswer}
       </Button>
-      <span className={css.sendHint}>Ctrl+Enter sends</span>
+      <span className={css.sendHint}>{messages.ctrlEnterSends}</span>
     </Group>
   );
 }

@@ -20,6 +20,7 @@ import { fromFormData, toFormData } from "./formData";
 import type { FormPlan } from "./formPlan";
 import { useFieldState } from "./formState";
 import { useStableValue } from "./hooks";
+import * as messages from "./messages";
 import { TimeField } from "./TimeField";
 import { sameValue } from "./values";
 
@@ -159,7 +160,7 @@ function ArrayTemplate({
           leftSection={<IconPlus size={14} stroke={1.75} aria-hidden />}
           onClick={() => onAddClick()}
         >
-          Add to {label}
+          {messages.addTo(label)}
         </Button>
       )}
     </fieldset>
@@ -187,14 +188,14 @@ function ArrayItemTemplate({ children, buttonsProps, schema }: ArrayFieldItemTem
       {plan.isCell && <span className={css.rowNumber}>{Number(fieldPathId.path.at(-1)) + 1}</span>}
       <div className={css.grow}>{children}</div>
       <div className={css.itemButtons}>
-        <ItemButton label={`Move ${label} up`} isEnabled={hasMoveUp} onClick={onMoveUpItem}>
+        <ItemButton label={messages.moveUp(label)} isEnabled={hasMoveUp} onClick={onMoveUpItem}>
           <IconUp {...ICON} />
         </ItemButton>
-        <ItemButton label={`Move ${label} down`} isEnabled={hasMoveDown} onClick={onMoveDownItem}>
+        <ItemButton label={messages.moveDown(label)} isEnabled={hasMoveDown} onClick={onMoveDownItem}>
           <IconDown {...ICON} />
         </ItemButton>
         {hasRemove && (
-          <ItemButton label={`Remove ${label}`} isEnabled onClick={onRemoveItem}>
+          <ItemButton label={messages.removeItem(label)} isEnabled onClick={onRemoveItem}>
             <IconClose {...ICON} />
           </ItemButton>
         )}
@@ -244,10 +245,14 @@ function ChangedMark({
   const count = Array.isArray(before) ? before.length : 0;
   return (
     <p className={css.was} data-changed>
-      {before === undefined ? "Was not set" : `Was ${count} ${count === 1 ? "item" : "items"}`}
+      {before === undefined ? messages.wasNotSet : messages.wasItemCount(count)}
       {" · "}
-      <UnstyledButton className={css.link} aria-label={`Reset ${label}`} onClick={() => put(before)}>
-        Reset
+      <UnstyledButton
+        className={css.link}
+        aria-label={messages.resetField(label)}
+        onClick={() => put(before)}
+      >
+        {messages.reset}
       </UnstyledButton>
     </p>
   );

@@ -4,6 +4,7 @@ import { Loading } from "../components/States";
 import type { SchemaProblem } from "./checkSchema";
 import type { FormPlan } from "./formPlan";
 import { FormStateContext } from "./formState";
+import * as messages from "./messages";
 import { describeFlaw } from "./strictJson";
 import { draftText, type DraftState } from "./useEditorDraft";
 
@@ -32,19 +33,13 @@ export function FormView({ id, drafting, before, marked, plan, problems, toJson 
   if (draft.flaw)
     return (
       <UseJsonNotice toJson={() => toJson()}>
-        The JSON is invalid: {describeFlaw(draftText(draft), draft.flaw)} Fix it to use the form. Your text is
-        kept.
+        {messages.invalidJson(describeFlaw(draftText(draft), draft.flaw))}
       </UseJsonNotice>
     );
-  if (!plan)
-    return (
-      <UseJsonNotice toJson={() => toJson()}>
-        There are too many values for a form, or values that are too long.
-      </UseJsonNotice>
-    );
+  if (!plan) return <UseJsonNotice toJson={() => toJson()}>{messages.tooManyValues}</UseJsonNotice>;
   return (
     <FormStateContext value={editing}>
-      <Suspense fallback={<Loading label="Loading form" />}>
+      <Suspense fallback={<Loading label={messages.loadingForm} />}>
         <ArgumentsForm id={id} plan={plan} value={draft.value} onValue={setValue} />
       </Suspense>
     </FormStateContext>
@@ -70,7 +65,7 @@ export function TextView({ drafting, label, problems, pointer, unread, onTyping 
   };
   return (
     <Stack gap="xs">
-      <Suspense fallback={<Loading label="Loading JSON editor" />}>
+      <Suspense fallback={<Loading label={messages.loadingJsonEditor} />}>
         <JsonView {...{ text, label, problems, pointer, onTyping }} flaw={draft.flaw} onText={applyText} />
       </Suspense>
       {draft.flaw && (
@@ -87,7 +82,7 @@ function UseJsonNotice({ children, toJson }: { children: React.ReactNode; toJson
     <Stack gap="xs" align="start">
       <Text size="sm">{children}</Text>
       <Button variant="default" onClick={toJson}>
-        Edit as JSON
+        {messages.editAsJson}
       </Button>
     </Stack>
   );

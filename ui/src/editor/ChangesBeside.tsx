@@ -1,5 +1,6 @@
 import { lazy, Suspense } from "react";
 import css from "./Editor.module.css";
+import * as messages from "./messages";
 import { labelCount, type ValueChange } from "./values";
 
 const ChangesView = lazy(() => import("./ChangesView"));
@@ -13,12 +14,12 @@ interface Props {
 export function ChangesBeside({ changes, onReset }: Props) {
   return (
     <div className={css.beside} data-changes-beside>
-      <h3>{changes.length > 0 ? labelCount(changes) : "Changes"}</h3>
+      <h3>{changes.length > 0 ? labelCount(changes) : messages.changes}</h3>
       <Suspense>
         <ChangesView changes={changes} onReset={changes.length > 0 ? onReset : undefined} />
       </Suspense>
-      <h3>What happens</h3>
-      <p>The call runs with your values. Both versions stay in the history.</p>
+      <h3>{messages.whatHappens}</h3>
+      <p>{messages.whatHappensToTheEdit}</p>
     </div>
   );
 }

@@ -4,6 +4,7 @@ import { stringifyJson } from "../api/json";
 import { VisibleText } from "../card/VisibleText";
 import { escapeInvisible, quoteVisible } from "../components/escapeInvisible";
 import css from "./Editor.module.css";
+import * as messages from "./messages";
 import { splitPointer, type ValueChange } from "./values";
 
 const MAX_SHOWN = 200;
@@ -12,10 +13,10 @@ const MAX_LENGTH = 400;
 
 /** The changes to the arguments, one by one. */
 export default function ChangesView({ changes, onReset }: { changes: ValueChange[]; onReset?: () => void }) {
-  if (changes.length === 0) return <Text size="sm">No changes.</Text>;
+  if (changes.length === 0) return <Text size="sm">{messages.noChanges}</Text>;
   return (
     <>
-      <dl className={css.changes} aria-label="Changes">
+      <dl className={css.changes} aria-label={messages.changes}>
         {changes.slice(0, MAX_SHOWN).map((change) => (
           <Fragment key={change.pointer}>
             <dt className={css.name}>{placeOf(change.pointer)}</dt>
@@ -26,11 +27,11 @@ export default function ChangesView({ changes, onReset }: { changes: ValueChange
         ))}
       </dl>
       {changes.length > MAX_SHOWN && (
-        <Text size="sm">and {(changes.length - MAX_SHOWN).toLocaleString("en")} more changes.</Text>
+        <Text size="sm">{messages.andMoreChanges(changes.length - MAX_SHOWN)}</Text>
       )}
       {onReset && (
         <Button mt="sm" size="compact-sm" variant="subtle" onClick={onReset}>
-          Reset all
+          {messages.resetAll}
         </Button>
       )}
     </>
@@ -46,7 +47,7 @@ export function placeOf(pointer: string): string {
       ? quoteVisible(name)
       : escapeInvisible(name),
   );
-  return names.join(` ${SEPARATOR} `) || "all arguments";
+  return names.join(` ${SEPARATOR} `) || messages.allArguments;
 }
 
 function ChangeItem({ change: { before, after } }: { change: ValueChange }) {
@@ -57,10 +58,14 @@ function ChangeItem({ change: { before, after } }: { change: ValueChange }) {
   return (
     <>
       <del className={css.gone}>
-        {before === undefined ? "not set" : <Value parts={removed} isText={typeof before === "string"} />}
+        {before === undefined ? (
+          messages.notSet
+        ) : (
+          <Value parts={removed} isText={typeof before === "string"} />
+        )}
       </del>
       <ins className={css.come}>
-        {after === undefined ? "removed" : <Value parts={added} isText={typeof after === "string"} />}
+        {after === undefined ? messages.removed : <Value parts={added} isText={typeof after === "string"} />}
       </ins>
     </>
   );
@@ -75,7 +80,7 @@ function Value({ parts, isText }: { parts: TextPart[]; isText: boolean }) {
       {parts.map((part, index) =>
         typeof part === "number" ? (
           <span key={index} className={css.cut}>
-            {part.toLocaleString("en")} characters
+            {messages.characterCount(part)}
           </span>
         ) : (
           <VisibleText

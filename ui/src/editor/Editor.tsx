@@ -22,6 +22,7 @@ import { FormView, TextView } from "./ArgumentsView";
 import { ChangesBeside } from "./ChangesBeside";
 import css from "./Editor.module.css";
 import { FIRST_INPUT, FIRST_PROBLEM, useFocusFirst } from "./hooks";
+import * as messages from "./messages";
 import { DraftNotice, readDraftStatus, RefusalNotice } from "./Notices";
 import { useEditorDraft, useForgetSentDraft } from "./useEditorDraft";
 import { useProblems } from "./useProblems";
@@ -130,7 +131,7 @@ export default function Editor({
     <section
       ref={root}
       className={css.editor}
-      aria-label="Edit arguments"
+      aria-label={messages.editArguments}
       data-editor={approval.id}
       onKeyDown={onKeyDown}
     >
@@ -145,9 +146,12 @@ export default function Editor({
         )}
         <Tabs value={tab} onChange={(next) => setTab((next as Tab | null) ?? "form")} keepMounted={false}>
           <Tabs.List mb="sm">
-            <Tabs.Tab value="form">Form</Tabs.Tab>
-            <Tabs.Tab value="json">JSON</Tabs.Tab>
-            <Tabs.Tab value="changes">Changes{changes.length > 0 && ` (${changes.length})`}</Tabs.Tab>
+            <Tabs.Tab value="form">{messages.form}</Tabs.Tab>
+            <Tabs.Tab value="json">{messages.json}</Tabs.Tab>
+            <Tabs.Tab value="changes">
+              {messages.changes}
+              {changes.length > 0 && ` (${changes.length})`}
+            </Tabs.Tab>
           </Tabs.List>
           <Tabs.Panel value="form">
             <FormView {...{ id, drafting, before, plan, problems, toJson }} marked />
@@ -156,7 +160,7 @@ export default function Editor({
             <TextView
               {...{ drafting, problems, unread, onTyping }}
               pointer={jsonPointer}
-              label="Arguments as JSON"
+              label={messages.argumentsAsJson}
             />
           </Tabs.Panel>
           <Tabs.Panel value="changes">
@@ -180,7 +184,7 @@ export default function Editor({
             {about}
             <ApproveButton
               approval={approval}
-              what={changes.length > 0 ? ` with ${labelCount(changes)}` : " with changes"}
+              what={changes.length > 0 ? messages.withChangeCount(labelCount(changes)) : messages.withChanges}
               ready={ready}
               settled={settled}
               sending={sending}
@@ -188,7 +192,7 @@ export default function Editor({
               onTooEarly={onTooEarly}
             />
             <Button variant="default" onClick={close}>
-              Close
+              {messages.close}
             </Button>
             <FootNote
               blocked={blocked}
@@ -223,16 +227,16 @@ interface FootNoteProps {
 /** Why the edit cannot be sent, or that it is kept. */
 function FootNote({ blocked, changeCount, isFlawed, problemCount, onProblem }: FootNoteProps) {
   if (blocked) return <p className={css.note}>{blocked}</p>;
-  if (changeCount === 0) return isFlawed ? null : <p className={css.note}>No changes yet.</p>;
+  if (changeCount === 0) return isFlawed ? null : <p className={css.note}>{messages.noChangesYet}</p>;
   if (problemCount > 0)
     return (
       <p className={css.note}>
         <UnstyledButton className={css.link} onClick={onProblem}>
-          Fix the marked fields first.
+          {messages.fixMarkedFieldsFirst}
         </UnstyledButton>
       </p>
     );
-  return <p className={css.note}>Draft saved in this tab.</p>;
+  return <p className={css.note}>{messages.draftSavedInThisTab}</p>;
 }
 
 interface DiscardPromptProps {
@@ -247,18 +251,18 @@ function DiscardPrompt({ count, onKeep, onDiscard, onBack }: DiscardPromptProps)
   const first = useRef<HTMLButtonElement>(null);
   useEffect(() => first.current?.focus(), []);
   return (
-    <Group gap="sm" className={css.foot} role="group" aria-label="Close the editor?">
+    <Group gap="sm" className={css.foot} role="group" aria-label={messages.closeEditor}>
       <Text size="sm" w="100%">
-        You have {count.replace(/^(\S+) /, "$1 unsent ")}.
+        {messages.youHaveChanges(count.replace(/^(\S+) /, messages.unsentPattern))}
       </Text>
       <Button ref={first} variant="default" onClick={onKeep}>
-        Keep changes and close
+        {messages.keepChangesAndClose}
       </Button>
       <Button variant="default" onClick={onDiscard}>
-        Discard changes
+        {messages.discardChanges}
       </Button>
       <Button variant="subtle" onClick={onBack}>
-        Continue editing
+        {messages.continueEditing}
       </Button>
     </Group>
   );

@@ -7,6 +7,7 @@ import { escapeInvisible, quoteVisible } from "../components/escapeInvisible";
 import css from "./Editor.module.css";
 import type { FormPlan } from "./formPlan";
 import { useFieldState } from "./formState";
+import * as messages from "./messages";
 import { joinPointer, sameValue } from "./values";
 
 const MAX_SHOWN = 160;
@@ -67,7 +68,7 @@ export function FieldFrame({ leaf, children }: { leaf: FormField; children: Reac
           {label}
         </label>
         {name && <span className={css.raw}>{name}</span>}
-        {leaf.required && !leaf.isItem && <span className={css.required}>required</span>}
+        {leaf.required && !leaf.isItem && <span className={css.required}>{messages.required}</span>}
       </div>
       <FormSwitch plan={plan} label={label} before={before} put={leaf.put} />
       {children}
@@ -86,11 +87,11 @@ interface WasLineProps {
 export function WasLine({ label, before, onReset }: WasLineProps) {
   return (
     <p className={css.was}>
-      {before === undefined ? "Was not set" : "Was "}
+      {before === undefined ? messages.wasNotSet : messages.wasPrefix}
       {before !== undefined && <span className={css.json}>{shorten(before)}</span>}
       {" · "}
-      <UnstyledButton className={css.link} aria-label={`Reset ${label}`} onClick={onReset}>
-        Reset
+      <UnstyledButton className={css.link} aria-label={messages.resetField(label)} onClick={onReset}>
+        {messages.reset}
       </UnstyledButton>
     </p>
   );
@@ -109,7 +110,7 @@ export function FormSwitch({ plan: { forms }, label, before, put }: SwitchProps)
   return (
     <NativeSelect
       className={css.switch}
-      aria-label={`Kind of ${label}`}
+      aria-label={messages.kindOf(label)}
       value={String(forms.picked)}
       data={forms.options.map((option, at) => ({ value: String(at), label: escapeInvisible(option.label) }))}
       onChange={({ currentTarget: { value } }) => {
@@ -124,7 +125,8 @@ export function FormSwitch({ plan: { forms }, label, before, put }: SwitchProps)
 export function inputLabels({ id, label, problems, plan, value }: FormField, hint = "") {
   return {
     id,
-    placeholder: value === undefined || value === "" ? "Empty" : value === null ? "None" : undefined,
+    placeholder:
+      value === undefined || value === "" ? messages.empty : value === null ? messages.none : undefined,
     description: [escapeInvisible(plan.description), hint].filter(Boolean).join(" ") || undefined,
     error: problems.map((problem) => `${label} ${problem}.`).join(" ") || undefined,
     classNames: { description: css.about, error: css.problem, input: css.input },
@@ -155,13 +157,13 @@ export function toPointer(path: (string | number)[]): string {
 export function toLabels(path: (string | number)[], plan: FormPlan): { label: string; name: string } {
   const last = path.at(-1);
   const title = plan.title && escapeInvisible(plan.title);
-  if (last === undefined) return { label: title || "Answer", name: "" };
+  if (last === undefined) return { label: title || messages.answer, name: "" };
   if (typeof last === "number") {
     const list = path.at(-2);
-    return { label: `${title || escapeInvisible(String(list ?? "Item"))} ${last + 1}`, name: "" };
+    return { label: `${title || escapeInvisible(String(list ?? messages.item))} ${last + 1}`, name: "" };
   }
   const row = path.at(-2);
-  const place = plan.isCell && typeof row === "number" ? `, row ${row + 1}` : "";
+  const place = plan.isCell && typeof row === "number" ? messages.rowNumber(row + 1) : "";
   const name = escapeInvisible(last);
   return { label: `${title || name}${place}`, name: title && !repeatsName(title, last) ? name : "" };
 }

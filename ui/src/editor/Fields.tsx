@@ -5,6 +5,7 @@ import { parseJson, stringifyJson } from "../api/json";
 import { escapeInvisible } from "../components/escapeInvisible";
 import css from "./Editor.module.css";
 import { FieldFrame, inputLabels, shorten, useFormField, type FormField } from "./FieldFrame";
+import * as messages from "./messages";
 import { isObject, sameValue } from "./values";
 
 const NONE = "";
@@ -89,7 +90,10 @@ function Choice({ leaf }: { leaf: FormField }) {
     <FieldFrame leaf={leaf}>
       <NativeSelect
         {...inputLabels(leaf)}
-        data={[...(absent ? [{ value: NONE, label: plan.nullable ? "None" : "Empty" }] : []), ...options]}
+        data={[
+          ...(absent ? [{ value: NONE, label: plan.nullable ? messages.none : messages.empty }] : []),
+          ...options,
+        ]}
         value={
           value === undefined || (value === null && !choices.includes(null)) ? NONE : stringifyJson(value)
         }
@@ -110,7 +114,7 @@ export function LockedField(props: FieldProps) {
   return (
     <FieldFrame leaf={leaf}>
       <TextInput
-        {...inputLabels(leaf, "Cannot be edited.")}
+        {...inputLabels(leaf, messages.cannotBeEdited)}
         readOnly
         data-locked
         value={
@@ -130,9 +134,9 @@ export function AsJsonField(props: FieldProps) {
   return (
     <FieldFrame leaf={leaf}>
       <Group gap="xs" className={css.target}>
-        <Text className={css.json}>{leaf.value === undefined ? "Empty" : shorten(leaf.value)}</Text>
+        <Text className={css.json}>{leaf.value === undefined ? messages.empty : shorten(leaf.value)}</Text>
         <Button id={leaf.id} size="compact-sm" variant="default" onClick={leaf.toJson}>
-          Edit as JSON
+          {messages.editAsJson}
         </Button>
       </Group>
       {leaf.problems.map((problem) => (
@@ -167,7 +171,7 @@ const SHOWN_SHARE = 0.7; // of the longest text that is allowed; before that the
 
 function lengthHint({ plan: { maxLength }, value }: FormField): string {
   const length = typeof value === "string" ? [...value].length : 0;
-  return maxLength && length > maxLength * SHOWN_SHARE ? `${length} of ${maxLength} characters` : "";
+  return maxLength && length > maxLength * SHOWN_SHARE ? messages.charactersOf(length, maxLength) : "";
 }
 
 function toDigits(value: unknown): string {

@@ -3,6 +3,7 @@ import type { ApprovalSnapshot } from "../api/approvals";
 import type { ApiError } from "../api/client";
 import { escapeInvisible } from "../components/escapeInvisible";
 import type { SchemaProblem } from "./checkSchema";
+import * as messages from "./messages";
 import { draftText, type DraftState, type EditorDraft } from "./useEditorDraft";
 import { splitPointer } from "./values";
 
@@ -25,22 +26,19 @@ export function DraftNotice({ state, approval, drafting }: DraftNoticeProps) {
   if (state === "open") return null;
   if (state === "changed")
     return (
-      <Alert color="yellow" role="alert" tabIndex={-1} title="The arguments have changed">
+      <Alert color="yellow" role="alert" tabIndex={-1} title={messages.argumentsHaveChanged}>
         <Stack gap="sm" align="start">
-          <Text size="sm">
-            Somebody else edited them after you started. Your draft is kept and is now compared with the
-            current arguments.
-          </Text>
+          <Text size="sm">{messages.theirEditCameFirst}</Text>
           <Group gap="sm">
             <Button size="xs" variant="default" onClick={() => drafting.rebase(approval.args_sha256)}>
-              Continue with my draft
+              {messages.continueWithMyDraft}
             </Button>
             <Button
               size="xs"
               variant="default"
               onClick={() => drafting.discard(approval.args, approval.args_sha256)}
             >
-              Use theirs
+              {messages.useTheirs}
             </Button>
           </Group>
         </Stack>
@@ -49,11 +47,11 @@ export function DraftNotice({ state, approval, drafting }: DraftNoticeProps) {
   return (
     <Alert color="yellow" role="alert" tabIndex={-1} title={endedTitle(approval)}>
       <Stack gap="sm" align="start">
-        <Text size="sm">Your changes were not sent. You can still copy them.</Text>
+        <Text size="sm">{messages.yourChangesWereNotSent}</Text>
         <CopyButton value={draftText(drafting.draft)}>
           {({ copied, copy }) => (
             <Button size="xs" variant="default" onClick={copy}>
-              {copied ? "Copied" : "Copy as JSON"}
+              {copied ? messages.copied : messages.copyAsJson}
             </Button>
           )}
         </CopyButton>
@@ -74,7 +72,7 @@ export function RefusalNotice({
 }) {
   if (unplaced.length > 0)
     return (
-      <Alert color="red" role="alert" tabIndex={-1} title="This cannot be sent yet">
+      <Alert color="red" role="alert" tabIndex={-1} title={messages.thisCannotBeSentYet}>
         {unplaced.map(({ pointer, message }) => (
           <Text key={pointer + message} size="sm">
             {pathLabel(pointer)} {message}
@@ -87,26 +85,25 @@ export function RefusalNotice({
     const count = refused?.problems.length && problems.length;
     return count ? (
       <Text size="sm" role="alert" tabIndex={-1}>
-        The server refused this: {count === 1 ? "one value needs" : `${count} values need`} a correction.
-        Nothing was decided.
+        {messages.serverRefusedValues(count)}
       </Text>
     ) : null;
   }
   return (
-    <Alert color="red" role="alert" tabIndex={-1} title="This was not sent">
+    <Alert color="red" role="alert" tabIndex={-1} title={messages.thisWasNotSent}>
       <Text size="sm">{refused.message}</Text>
     </Alert>
   );
 }
 
 function pathLabel(pointer: string): string {
-  return splitPointer(pointer).map(escapeInvisible).join(" › ") || "The arguments";
+  return splitPointer(pointer).map(escapeInvisible).join(" › ") || messages.theArguments;
 }
 
 function endedTitle({ status, decision }: ApprovalSnapshot): string {
-  if (status === "pending") return "You can no longer edit this";
-  if (status === "expired") return "This approval expired while you were editing";
+  if (status === "pending") return messages.youCanNoLongerEditThis;
+  if (status === "expired") return messages.expiredWhileEditing;
   return decision
-    ? `${escapeInvisible(decision.by)} decided this while you were editing`
-    : `This approval is now ${status}`;
+    ? messages.decidedWhileEditing(escapeInvisible(decision.by))
+    : messages.endedWithStatus(status);
 }

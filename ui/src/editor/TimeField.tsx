@@ -1,6 +1,7 @@
 import { Text, TextInput } from "@mantine/core";
 import type { FieldProps } from "@rjsf/utils";
 import { FieldFrame, inputLabels, useFormField } from "./FieldFrame";
+import * as messages from "./messages";
 
 /** A date or a time as the browser's own field shows it, and what that field leaves out. */
 interface TimeParts {
@@ -40,7 +41,7 @@ export function TimeField(props: FieldProps) {
           type={TYPES[format]}
           step={format === "date" ? undefined : /:\d\d:(?!00)\d\d/.test(parts.shown) ? 1 : 60}
           value={parts.shown}
-          rightSection={zone && <Text size="xs">{zone.toUpperCase() === "Z" ? "UTC" : zone}</Text>}
+          rightSection={zone && <Text size="xs">{zone.toUpperCase() === "Z" ? messages.utc : zone}</Text>}
           rightSectionWidth={zone ? 56 : undefined}
           onChange={({ currentTarget: { value } }) =>
             leaf.set(value === "" ? clear : joinTime(format, value, zone))

@@ -1,5 +1,6 @@
 import { stringifyJson } from "../api/json";
 import { resolveReference } from "../card/schema";
+import * as messages from "./messages";
 import { isObject, joinPointer, sameValue, type JsonObject } from "./values";
 
 /** A schema violation, in the server's words. */
@@ -19,15 +20,6 @@ const FORMATS: Record<string, RegExp> = {
   "date-time": /^\d{4}-\d\d-\d\d[t ]\d\d:\d\d:\d\d/i,
   time: /^\d\d:\d\d:\d\d/,
 };
-const TYPE_NAMES: Record<string, string> = {
-  array: "a list",
-  boolean: "true or false",
-  integer: "a whole number",
-  null: "null",
-  number: "a number",
-  object: "an object",
-  string: "a text",
-};
 
 /**
  * A quick check while typing; the server decides. It never refuses what the server accepts: regular expressions
@@ -42,20 +34,14 @@ export function checkSchema(schema: unknown, value: unknown, root: unknown = sch
   }
 }
 
-const FORMAT_NAMES: Record<string, string> = {
-  email: "an e-mail address",
-  uri: "a complete web address, like https://example.com",
-  date: "a date",
-  "date-time": "a date and a time",
-  time: "a time",
-};
-
 /** A format by what people call it, whether the browser or the server found the problem. */
 export function toPlainWords({ pointer, message }: SchemaProblem): SchemaProblem {
   const format = /^must be a valid ([\w-]+)$/.exec(message)?.[1] ?? "";
   return {
     pointer,
-    message: Object.hasOwn(FORMAT_NAMES, format) ? `must be ${FORMAT_NAMES[format]}` : message,
+    message: Object.hasOwn(messages.FORMAT_NAMES, format)
+      ? messages.mustBeFormats(messages.FORMAT_NAMES[format])
+      : message,
   };
 }
 
@@ -93,7 +79,7 @@ class Checker {
 
   check(schema: unknown, value: unknown, pointer: string): SchemaProblem[] {
     takeStep(this.steps);
-    if (schema === false) return [{ pointer, message: "is not allowed here" }];
+    if (schema === false) return [{ pointer, message: messages.isNotAllowedHere }];
     if (!isObject(schema) || isSecret(value)) return [];
     if (schema.$ref !== undefined)
       return this.check(resolveReference(this.root, schema.$ref), value, pointer);
@@ -113,7 +99,7 @@ class Checker {
     const isKnown = typeof format === "string" && Object.hasOwn(FORMATS, format);
     if (!isKnown || typeof value !== "string" || (draft !== undefined && !NEWER_DRAFT.test(String(draft))))
       return [];
-    return FORMATS[format]?.test(value) ? [] : [`must be a valid ${format}`];
+    return FORMATS[format]?.test(value) ? [] : [messages.mustBeValid(format)];
   }
 
   private members(schema: JsonObject, value: unknown, pointer: string): SchemaProblem[] {
@@ -123,11 +109,11 @@ class Checker {
     const closed = schema.patternProperties === undefined ? schema.additionalProperties : true;
     const missing = required.filter((name) => !Object.hasOwn(value, name));
     return [
-      ...missing.map((name) => ({ pointer: joinPointer(pointer, name), message: "is required" })),
+      ...missing.map((name) => ({ pointer: joinPointer(pointer, name), message: messages.isRequired })),
       ...Object.entries(value).flatMap(([name, inner]) => {
         const place = joinPointer(pointer, name);
         if (Object.hasOwn(declared, name)) return this.check(declared[name], inner, place);
-        if (closed === false) return [{ pointer: place, message: "is not known here; remove it" }];
+        if (closed === false) return [{ pointer: place, message: messages.isNotKnownHere }];
         return this.check(closed, inner, place);
       }),
     ];
@@ -158,7 +144,9 @@ class Checker {
     const others = found.filter((_, index) => !isNullSchema(options[index]));
     if (others.length === 1 && others[0]) return others[0];
     const toMessage = new Set(found.map(([first]) => first?.message ?? ""));
-    return [{ pointer, message: `fits none of the allowed forms: ${[...toMessage].join("; or ")}` }];
+    return [
+      { pointer, message: messages.fitsNoneOfAllowedForms([...toMessage].join(messages.orBetweenForms)) },
+    ];
   }
 }
 
@@ -170,10 +158,12 @@ function isSecret(value: unknown): boolean {
 function typeMessage(schema: JsonObject, value: unknown): string | undefined {
   const types = [schema.type].flat().filter((type) => typeof type === "string");
   if (types.length === 0 || types.some((type) => hasType(type, value))) return undefined;
-  return `must be ${types
-    .map((type) => TYPE_NAMES[type] ?? type)
-    .sort()
-    .join(" or ")}`;
+  return messages.mustBeTypes(
+    types
+      .map((type) => messages.TYPE_NAMES[type] ?? type)
+      .sort()
+      .join(messages.orSeparator),
+  );
 }
 
 function hasType(type: string, value: unknown): boolean {
@@ -198,9 +188,9 @@ function hasType(type: string, value: unknown): boolean {
 
 function valueMessage(schema: JsonObject, value: unknown): string | undefined {
   if (Object.hasOwn(schema, "const") && !sameValue(schema.const, value))
-    return `must be ${stringifyJson(schema.const)}`;
+    return messages.mustBeConstant(stringifyJson(schema.const));
   if (Array.isArray(schema.enum) && !schema.enum.some((option) => sameValue(option, value)))
-    return `must be one of ${schema.enum.map((option) => stringifyJson(option)).join(", ")}`;
+    return messages.mustBeOneOf(schema.enum.map((option) => stringifyJson(option)).join(", "));
   return undefined;
 }
 
@@ -220,22 +210,22 @@ function limits(schema: JsonObject, value: unknown): string[] {
       ...limitMessage(
         "minimum",
         (limit) => value < limit,
-        (limit) => `must be at least ${limit}`,
+        (limit) => messages.mustBeAtLeast(limit),
       ),
       ...limitMessage(
         "maximum",
         (limit) => value > limit,
-        (limit) => `must be at most ${limit}`,
+        (limit) => messages.mustBeAtMost(limit),
       ),
       ...limitMessage(
         "exclusiveMinimum",
         (limit) => value <= limit,
-        (limit) => `must be more than ${limit}`,
+        (limit) => messages.mustBeMoreThan(limit),
       ),
       ...limitMessage(
         "exclusiveMaximum",
         (limit) => value >= limit,
-        (limit) => `must be less than ${limit}`,
+        (limit) => messages.mustBeLessThan(limit),
       ),
     ];
   if (typeof value === "string") {
@@ -245,7 +235,7 @@ function limits(schema: JsonObject, value: unknown): string[] {
       ...limitMessage(
         "maxLength",
         (limit) => size > limit,
-        (limit) => `must have at most ${limit} characters`,
+        (limit) => messages.mustHaveAtMostCharacters(limit),
       ),
     ];
   }
@@ -254,19 +244,19 @@ function limits(schema: JsonObject, value: unknown): string[] {
       ...limitMessage(
         "minItems",
         (limit) => value.length < limit,
-        (limit) => `must have at least ${limit} items`,
+        (limit) => messages.mustHaveAtLeastItems(limit),
       ),
       ...limitMessage(
         "maxItems",
         (limit) => value.length > limit,
-        (limit) => `must have at most ${limit} items`,
+        (limit) => messages.mustHaveAtMostItems(limit),
       ),
     ];
   return [];
 }
 
 function tooShort(limit: string): string {
-  return limit === "1" ? "must not be empty" : `must have at least ${limit} characters`;
+  return limit === "1" ? messages.mustNotBeEmpty : messages.mustHaveAtLeastCharacters(limit);
 }
 
 /** The schemas of the first items and of the rest; drafts before 2020-12 name them differently. */

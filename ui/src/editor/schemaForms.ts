@@ -1,19 +1,11 @@
 import { resolveReference } from "../card/schema";
 import { checkWithin, isNullSchema, takeStep, type StepBudget } from "./checkSchema";
 import type { FormChoice } from "./formPlan";
+import * as messages from "./messages";
 import { isObject, makeObject, type JsonObject } from "./values";
 
 const MAX_FORMS = 30;
 const MAX_DEPTH = 4; // of a blank value
-const TYPE_LABELS: Record<string, string> = {
-  array: "List",
-  boolean: "Yes or no",
-  integer: "Whole number",
-  null: "None",
-  number: "Number",
-  object: "Object",
-  string: "Text",
-};
 
 interface PickedForm {
   schema: JsonObject;
@@ -83,9 +75,9 @@ function bestOption(
 
 function weigh(pointer: string, message: string): number {
   if (pointer === "") return 1_000; // another type
-  if (message.startsWith("must be one of") || /^must be ["\d-]/.test(message)) return 100; // another constant
-  if (message.startsWith("is not known")) return 30;
-  return message === "is required" ? 10 : 1;
+  if (message.startsWith(messages.mustBeOneOf("")) || /^must be ["\d-]/.test(message)) return 100; // another constant
+  if (message === messages.isNotKnownHere) return 30;
+  return message === messages.isRequired ? 10 : 1;
 }
 
 function labelOf(option: JsonObject): string {
@@ -95,8 +87,8 @@ function labelOf(option: JsonObject): string {
   );
   if (constants[0]) return constants[0];
   const required = Array.isArray(option.required) ? option.required.map(String) : [];
-  const type = TYPE_LABELS[textOf(option.type)] ?? "Other";
-  return required.length ? `${type} with ${required.join(", ")}` : type;
+  const type = messages.TYPE_LABELS[textOf(option.type)] ?? messages.other;
+  return required.length ? messages.typeWithRequired(type, required.join(", ")) : type;
 }
 
 /** What a value of this form begins as: constants, and required members that are empty. */

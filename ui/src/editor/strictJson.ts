@@ -1,4 +1,5 @@
 import { isInteger, isSafeNumber } from "lossless-json";
+import * as messages from "./messages";
 import { joinPointer, type JsonObject } from "./values";
 
 /** A place in a text, and what is wrong there in words for people. */
@@ -61,8 +62,7 @@ class Reader {
 
   whole(): unknown {
     const value = this.value("", 0);
-    if (this.place < this.text.length)
-      throw new Wrong("There is something after the end of the JSON.", this.place);
+    if (this.place < this.text.length) throw new Wrong(messages.jsonHasMore, this.place);
     return value;
   }
 
@@ -78,8 +78,7 @@ class Reader {
   private bare(pointer: string, depth: number): unknown {
     const next = this.text[this.place];
     if (next === "{" || next === "[") {
-      if (depth === DEPTH)
-        throw new Wrong(`This is nested deeper than ${DEPTH} levels, which the server refuses.`, this.place);
+      if (depth === DEPTH) throw new Wrong(messages.nestedTooDeep(DEPTH), this.place);
       return next === "{" ? this.object(pointer, depth + 1) : this.list(pointer, depth + 1);
     }
     if (next === '"') return this.string();
@@ -96,16 +95,15 @@ class Reader {
     do {
       this.match(BLANK);
       const from = this.place;
-      if (this.text[from] !== '"') throw this.unexpected("a name in quotation marks");
+      if (this.text[from] !== '"') throw this.unexpected(messages.nameInQuotationMarks);
       const name = this.string();
-      if (names.has(name))
-        throw new Wrong(`The name ${JSON.stringify(name)} appears twice in one object.`, from);
+      if (names.has(name)) throw new Wrong(messages.nameAppearsTwice(JSON.stringify(name)), from);
       names.add(name);
       this.match(BLANK);
-      if (!this.take(":")) throw this.unexpected("a colon");
+      if (!this.take(":")) throw this.unexpected(messages.aColon);
       members.push([name, this.value(this.spans ? joinPointer(pointer, name) : "", depth)]);
     } while (this.take(","));
-    if (!this.take("}")) throw this.unexpected("a comma or }");
+    if (!this.take("}")) throw this.unexpected(messages.commaOrBrace);
     return Object.fromEntries(members);
   }
 
@@ -116,7 +114,7 @@ class Reader {
     if (this.take("]")) return items;
     do items.push(this.value(this.spans ? joinPointer(pointer, items.length) : "", depth));
     while (this.take(","));
-    if (!this.take("]")) throw this.unexpected("a comma or ]");
+    if (!this.take("]")) throw this.unexpected(messages.commaOrBracket);
     return items;
   }
 
@@ -126,19 +124,17 @@ class Reader {
     for (;;) {
       const code = this.text.charCodeAt(this.place);
       if (code === 0x22) break;
-      if (Number.isNaN(code)) throw new Wrong("This text has no closing quotation mark.", from);
-      if (code < 0x20)
-        throw new Wrong("Write line breaks and tabs inside a text as \\n and \\t.", this.place);
+      if (Number.isNaN(code)) throw new Wrong(messages.noClosingQuote, from);
+      if (code < 0x20) throw new Wrong(messages.escapeLineBreaks, this.place);
       if (code === 0x5c) {
         plain = false;
-        if (!this.match(ESCAPE)) throw new Wrong('After \\ comes one of " \\ / b f n r t u.', this.place);
+        if (!this.match(ESCAPE)) throw new Wrong(messages.badEscape, this.place);
       } else this.place++;
     }
     const raw = this.text.slice(from, ++this.place);
     const text = plain ? raw.slice(1, -1) : (JSON.parse(raw) as string);
-    if (text.includes("\0")) throw new Wrong("A text holds a NUL character, which is refused.", from);
-    if (/\p{Surrogate}/u.test(text))
-      throw new Wrong("A text holds half a character (a lone surrogate).", from);
+    if (text.includes("\0")) throw new Wrong(messages.textHoldsNul, from);
+    if (/\p{Surrogate}/u.test(text)) throw new Wrong(messages.textHoldsLoneSurrogate, from);
     return text;
   }
 
@@ -146,11 +142,11 @@ class Reader {
     const from = this.place;
     const digits = this.match(NUMBER);
     if (!digits || /[\w.+-]/.test(this.text[this.place] ?? ""))
-      throw new Wrong("This is not a number as JSON writes it.", from);
+      throw new Wrong(messages.notAJsonNumber, from);
     const whole = isInteger(digits);
     if (whole && digits.replace("-", "").length > DIGITS)
-      throw new Wrong(`This number has more than ${DIGITS} digits.`, from);
-    if (!Number.isFinite(Number(digits)) && !whole) throw new Wrong("This number is too large.", from);
+      throw new Wrong(messages.tooManyDigits(DIGITS), from);
+    if (!Number.isFinite(Number(digits)) && !whole) throw new Wrong(messages.numberTooLarge, from);
     return whole && !isSafeNumber(digits) ? BigInt(digits) : Number(digits);
   }
 
@@ -165,11 +161,11 @@ class Reader {
         return null;
       case "NaN":
       case "Infinity":
-        throw new Wrong("NaN and Infinity are no JSON numbers.", from);
+        throw new Wrong(messages.noJsonNumber, from);
       case "":
-        throw this.unexpected("a value");
+        throw this.unexpected(messages.aValue);
       default:
-        throw new Wrong("A text needs quotation marks around it.", from);
+        throw new Wrong(messages.textNeedsQuotes, from);
     }
   }
 
@@ -188,11 +184,11 @@ class Reader {
 
   private unexpected(wanted: string): Wrong {
     const found = this.text[this.place];
-    return new Wrong(`Here should be ${wanted}${found ? "" : ", but the text ends"}.`, this.place);
+    return new Wrong(messages.missingHere(wanted, found), this.place);
   }
 }
 
 /** "Line 3: …", as an editor counts. */
 export function describeFlaw(text: string, { at, message }: JsonFlaw): string {
-  return `Line ${text.slice(0, at).split("\n").length}: ${message}`;
+  return messages.lineWithMessage(text.slice(0, at).split("\n").length, message);
 }

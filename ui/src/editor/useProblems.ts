@@ -5,6 +5,7 @@ import { stringifyJson } from "../api/json";
 import { checkSchema, toPlainWords, type SchemaProblem } from "./checkSchema";
 import { generalizePointer, makeFormPlan, TooManyFields, type FormPlan } from "./formPlan";
 import { useStableValue } from "./hooks";
+import * as messages from "./messages";
 import { countValues, isObject, sameValue, valueAt } from "./values";
 
 const MAX_TEXT = 60_000; // characters of arguments beyond which a form is slow
@@ -86,14 +87,14 @@ function toArgumentPointer(value: unknown) {
 }
 
 function checkShape(value: unknown): SchemaProblem[] {
-  return isObject(value) ? [] : [{ pointer: "", message: "must be an object: { … }" }];
+  return isObject(value) ? [] : [{ pointer: "", message: messages.mustBeObject }];
 }
 
 /** Secrets must be sent back unchanged; the server would take another value for a new secret. */
 function checkSecrets(before: unknown, after: unknown, secrets: string[]): SchemaProblem[] {
   return secrets
     .filter((pointer) => !sameValue(valueAt(before, pointer), valueAt(after, pointer)))
-    .map((pointer) => ({ pointer, message: "is locked; restore its original value" }));
+    .map((pointer) => ({ pointer, message: messages.isLocked }));
 }
 
 export function hasField(plan: FormPlan, pointer: string): boolean {

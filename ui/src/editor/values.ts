@@ -1,3 +1,5 @@
+import * as messages from "./messages";
+
 /** JSON values and pointers into them; `undefined` means absent. */
 export type JsonObject = Record<string, unknown>;
 
@@ -86,7 +88,7 @@ export function diffValues(before: unknown, after: unknown, pointer = ""): Value
 
 /** The label for a number of changes. */
 export function labelCount(changes: readonly ValueChange[]): string {
-  return changes.length === 1 ? "1 change" : `${changes.length.toLocaleString("en")} changes`;
+  return messages.changeCount(changes.length);
 }
 
 function diffLists(before: unknown[], after: unknown[], pointer: string): ValueChange[] {

@@ -3,6 +3,7 @@ import { readApproval, type ApprovalSnapshot } from "../api/approvals";
 import type { CurrentUser } from "../api/currentUser";
 import { escapeInvisible } from "../components/escapeInvisible";
 import { live, type LedgerEntry } from "./live";
+import * as messages from "./messages";
 
 const SETTING_KEY = "interlock-notifications";
 const RENDER_TIME = 700; // milliseconds until an open page shows a new approval
@@ -64,8 +65,8 @@ const openNotifications: Notification[] = [];
 /** Shows the tool and the requester. No arguments, and so no sentence: a lock screen is public. */
 function showNotification({ id, card, requester }: ApprovalSnapshot): void {
   try {
-    const notification = new Notification("Approval needed", {
-      body: requester ? `${card.tool}, for ${escapeInvisible(requester)}` : card.tool,
+    const notification = new Notification(messages.approvalNeeded, {
+      body: requester ? messages.toolForRequester(card.tool, escapeInvisible(requester)) : card.tool,
       tag: id,
       icon: "/icon.svg",
     });

@@ -11,6 +11,7 @@ import { Loading } from "../components/States";
 import { useFocusKeeper } from "../components/useFocusKeeper";
 import { readLinkToken, setLinkCounts } from "../live/approvalLink";
 import css from "./ApprovalPage.module.css";
+import * as messages from "./messages";
 
 const DeliveryList = lazy(() => import("./DeliveryList"));
 
@@ -25,12 +26,12 @@ export default function ApprovalPage() {
   );
   const inbox = (
     <Anchor component={Link} href="/inbox" size="sm">
-      Inbox
+      {messages.inbox}
     </Anchor>
   );
   return (
     <div ref={root} className={`${css.page} ${css.roomy}`} data-by-link={byLink || undefined}>
-      <Page title="Approval" actions={inbox}>
+      <Page title={messages.approval} actions={inbox}>
         <LinkOwnerNotice id={id} />
         <ApprovalCard id={id} location="page" />
         <NotificationsSection id={id} />
@@ -44,7 +45,7 @@ function NotificationsSection({ id }: { id: string }) {
   const [open, setOpen] = useState(false);
   return (
     <details className={css.who} onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>Notifications</summary>
+      <summary>{messages.notifications}</summary>
       {open && (
         <Suspense fallback={<Loading />}>
           <DeliveryList id={id} />
@@ -68,10 +69,10 @@ function LinkOwnerNotice({ id }: { id: string }) {
   const { data: me } = useMe();
   const { data: link } = useLinkPreview(readLinkToken(id));
   if (!link || !me || (link.person === me.name && link.workspace === me.workspace)) return null;
-  const workspaceSuffix = link.workspace === me.workspace ? "" : ` in the workspace ${link.workspace}`;
+  const workspaceSuffix = link.workspace === me.workspace ? "" : messages.inWorkspaceSuffix(link.workspace);
   return (
-    <Alert color="yellow" title={`This link is for ${link.person}${workspaceSuffix}`} role="note">
-      You are signed in as {me.name}. A decision you make here is recorded as yours.
+    <Alert color="yellow" title={messages.thisLinkIsFor(link.person, workspaceSuffix)} role="note">
+      {messages.youAreSignedInAs(me.name)}
     </Alert>
   );
 }

@@ -5,16 +5,17 @@ import { ErrorMessage, Loading } from "../components/States";
 import { TimeAgo } from "../components/TimeAgo";
 import { escapeInvisible } from "../components/escapeInvisible";
 import css from "./ApprovalPage.module.css";
+import * as messages from "./messages";
 
 type Delivery = Schemas["DeliveryInfo"];
 
 const STATUS_LABELS: Record<Delivery["status"], string> = {
-  due: "queued",
-  sending: "sending",
-  sent: "up to date",
-  parked: "failed, dead letter",
-  dropped: "no longer needed",
-  grouped: "sent in a batch",
+  due: messages.queued,
+  sending: messages.sending,
+  sent: messages.upToDate,
+  parked: messages.failedDeadLetter,
+  dropped: messages.noLongerNeeded,
+  grouped: messages.sentInBatch,
 };
 
 /** The notifications of a request, and whether each is up to date. */
@@ -28,10 +29,9 @@ export default function DeliveryList({ id }: { id: string }) {
   if (deliveries.isPending) return <Loading />;
   if (!deliveries.data)
     return <ErrorMessage error={deliveries.error} onRetry={() => void deliveries.refetch()} />;
-  if (!deliveries.data.items.length)
-    return <Text size="sm">No notifications were sent. The approval is in the inbox.</Text>;
+  if (!deliveries.data.items.length) return <Text size="sm">{messages.noNotificationsWereSent}</Text>;
   return (
-    <ul className={css.told} aria-label="Notifications">
+    <ul className={css.told} aria-label={messages.notifications}>
       {deliveries.data.items.map((delivery) => (
         <DeliveryItem key={delivery.id} delivery={delivery} />
       ))}
@@ -48,7 +48,7 @@ function DeliveryItem({ delivery }: { delivery: Delivery }) {
       {escapeInvisible(channel)}:{" "}
       {sent_at && (
         <>
-          sent <TimeAgo at={sent_at} />,{" "}
+          {messages.sent} <TimeAgo at={sent_at} />,{" "}
         </>
       )}
       {STATUS_LABELS[status]}

@@ -6,6 +6,7 @@ import { escapeInvisible } from "../../components/escapeInvisible";
 import { TimeAgo } from "../../components/TimeAgo";
 import { countText, describeUse, percentText, type ToolActivity } from "./activity";
 import css from "./Agents.module.css";
+import * as messages from "./detailMessages";
 import { COUNTED_DAYS } from "./queries";
 
 const NEWEST = 5; // tools that are shown at first
@@ -24,18 +25,18 @@ export function Activity({ activity }: { activity: AgentActivityDetails }) {
 /** "first seen 3 d ago, last seen 2 min ago" */
 export function Seen({ activity }: { activity: AgentActivityDetails }) {
   const { first_seen_at, last_seen_at } = activity;
-  if (!first_seen_at && !last_seen_at) return "No calls yet";
+  if (!first_seen_at && !last_seen_at) return messages.noCallsYet;
   return (
     <>
       {first_seen_at && (
         <>
-          First seen <TimeAgo at={first_seen_at} />
+          {messages.firstSeen} <TimeAgo at={first_seen_at} />
         </>
       )}
       {first_seen_at && last_seen_at && " · "}
       {last_seen_at && (
         <>
-          last seen <TimeAgo at={last_seen_at} />
+          {messages.lastSeen} <TimeAgo at={last_seen_at} />
         </>
       )}
     </>
@@ -46,7 +47,7 @@ function Figures({ activity }: { activity: AgentActivityDetails }) {
   const { name, pending, calls, asked, rejected, denied, complete } = activity;
   const figures: [label: string, value: ReactNode, about: string][] = [
     [
-      "Pending",
+      messages.pendingHeading,
       pending > 0 ? (
         <Anchor component={Link} href={`/inbox?agent=${encodeURIComponent(name)}`} inherit underline="always">
           {pending.toLocaleString("en")}
@@ -56,13 +57,13 @@ function Figures({ activity }: { activity: AgentActivityDetails }) {
       ),
       "now",
     ],
-    [`Calls, ${COUNTED_DAYS} days`, `${calls.toLocaleString("en")}${complete ? "" : "+"}`, "without reads"],
-    ["Asked a person", percentText(asked, calls), countText(asked, "call")],
     [
-      "Refused",
-      (rejected + denied).toLocaleString("en"),
-      `${rejected.toLocaleString("en")} by people, ${denied.toLocaleString("en")} by the policy`,
+      messages.callsInDays(COUNTED_DAYS),
+      `${calls.toLocaleString("en")}${complete ? "" : "+"}`,
+      messages.withoutReads,
     ],
+    [messages.askedAPerson, percentText(asked, calls), countText(asked, messages.call)],
+    [messages.refused, (rejected + denied).toLocaleString("en"), messages.byPeopleByPolicy(rejected, denied)],
   ];
   return (
     <Paper withBorder component="dl" className={css.figures} data-figures>
@@ -82,19 +83,24 @@ function Days({ activity: { days, calls, asked } }: { activity: AgentActivityDet
   const busiest = days.find((day) => day.calls === most);
   const date = (at: string) =>
     new Date(at).toLocaleDateString(undefined, { day: "numeric", month: "short", timeZone: "UTC" });
-  const says = `${countText(calls, "call")}, ${asked.toLocaleString("en")} of them asked a person. ${
-    busiest ? `Most on ${date(busiest.at)}: ${most.toLocaleString("en")}.` : ""
-  }`;
+  const says = messages.callsAndAsked(
+    countText(calls, messages.call),
+    asked,
+    busiest ? messages.mostOn(date(busiest.at), most) : "",
+  );
   return (
     <Paper withBorder p="md" component="section" aria-labelledby="days">
       <Stack gap="xs">
         <Title order={2} size="h4" id="days">
-          Calls per day
+          {messages.callsPerDay}
         </Title>
         <Text size="sm">{says}</Text>
         <div className={css.days} role="img" aria-label={says}>
           {days.map((day) => (
-            <span key={day.at} title={`${date(day.at)}: ${countText(day.calls, "call")}, ${day.asked} asked`}>
+            <span
+              key={day.at}
+              title={messages.dayCallsAndAsked(date(day.at), countText(day.calls, messages.call), day.asked)}
+            >
               <i className={css.free} style={{ height: `${((day.calls - day.asked) / most) * 100}%` }} />
               <i className={css.asked} style={{ height: `${(day.asked / most) * 100}%` }} />
             </span>
@@ -103,22 +109,23 @@ function Days({ activity: { days, calls, asked } }: { activity: AgentActivityDet
         <div className={css.axis} aria-hidden="true">
           <span>{date(days[0]?.at ?? "")}</span>
           <span className={css.legend}>
-            <i className={css.asked} /> asked a person <i className={css.free} /> ran without asking
+            <i className={css.asked} /> {messages.askedAPersonInLegend} <i className={css.free} />{" "}
+            {messages.ranWithoutAsking}
           </span>
           <span>{date(days.at(-1)?.at ?? "")}</span>
         </div>
         <details className={css.fold}>
           <summary>
             <Text component="span" size="sm">
-              Show as table
+              {messages.showAsTable}
             </Text>
           </summary>
           <table className={css.dayTable}>
             <thead>
               <tr>
-                <th scope="col">Day (UTC)</th>
-                <th scope="col">Calls</th>
-                <th scope="col">Asked a person</th>
+                <th scope="col">{messages.dayUtc}</th>
+                <th scope="col">{messages.calls}</th>
+                <th scope="col">{messages.askedAPerson}</th>
               </tr>
             </thead>
             <tbody>
@@ -147,12 +154,12 @@ function UsedTools({ tools }: { tools: ToolActivity[] }) {
   return (
     <Paper withBorder p="md" component="section" aria-labelledby="used">
       <Title order={2} size="h4" id="used">
-        Tools it has used
+        {messages.toolsItHasUsed}
       </Title>
       <Text size="sm" c="dimmed">
-        Tools by first use, newest first. Outcomes of the last {COUNTED_DAYS} days.
+        {messages.toolsByFirstUseNewest(COUNTED_DAYS)}
       </Text>
-      <ul className={css.plain} aria-label="Tools it has used">
+      <ul className={css.plain} aria-label={messages.toolsItHasUsed}>
         {shown.map((tool) => (
           <li key={tool.tool} className={css.used} data-used={tool.tool}>
             <div className={css.who}>
@@ -167,10 +174,10 @@ function UsedTools({ tools }: { tools: ToolActivity[] }) {
             <Text size="sm" c="dimmed" className={css.firstUse}>
               {tool.first_used_at ? (
                 <>
-                  first used <TimeAgo at={tool.first_used_at} />
+                  {messages.firstUsed} <TimeAgo at={tool.first_used_at} />
                 </>
               ) : (
-                "first use not recorded"
+                messages.firstUseNotRecorded
               )}
             </Text>
           </li>
@@ -178,7 +185,7 @@ function UsedTools({ tools }: { tools: ToolActivity[] }) {
       </ul>
       {tools.length > NEWEST && !showsAll && (
         <Button variant="default" mt="xs" onClick={() => setShowsAll(true)}>
-          Show all {tools.length.toLocaleString("en")} tools
+          {messages.showAllTools(tools.length)}
         </Button>
       )}
     </Paper>

@@ -4,6 +4,7 @@ import { Link, useLocation, useSearchParams } from "wouter";
 import { isAdmin, mayDecide, useMe } from "../../api/currentUser";
 import { Loading } from "../../components/States";
 import { deletionLabel } from "./agentChange";
+import * as messages from "./detailMessages";
 import type { AgentInfo } from "./queries";
 
 const DeleteAgent = lazy(() => import("./DeleteAgent"));
@@ -20,12 +21,12 @@ export function AgentActions({ agent }: { agent: AgentInfo }) {
     <>
       {mayDecide(me) && (
         <Button variant="default" disabled={trying.isOpen} onClick={() => trying.setOpen(true)}>
-          Try it
+          {messages.tryIt}
         </Button>
       )}
       {isAdmin(me) && (
         <Button variant="default" component={Link} href={`/agents?copy=${encodeURIComponent(agent.name)}`}>
-          Copy
+          {messages.copy}
         </Button>
       )}
       {isAdmin(me) && agent.source === "stored" && (
@@ -52,7 +53,7 @@ export function TryIt({ agent }: { agent: AgentInfo }) {
   const me = useMe().data;
   if (!isOpen || !mayDecide(me) || agent.source === "calls") return null;
   return (
-    <Suspense fallback={<Loading label="Loading the conversation" />}>
+    <Suspense fallback={<Loading label={messages.loadingConversation} />}>
       <TryAgent agent={agent} onClose={() => setOpen(false)} />
     </Suspense>
   );

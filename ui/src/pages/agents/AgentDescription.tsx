@@ -3,6 +3,7 @@ import { lazy, Suspense, useRef } from "react";
 import { useSearchParams } from "wouter";
 import { Loading } from "../../components/States";
 import css from "./Agents.module.css";
+import * as messages from "./detailMessages";
 import type { AgentInfo } from "./queries";
 
 const EditAgent = lazy(() => import("./EditAgent"));
@@ -23,22 +24,21 @@ export function AgentDescription({ agent, mayEdit }: { agent: AgentInfo; mayEdit
     setEditing(false);
     title.current?.focus();
   };
-  if (agent.source === "calls")
-    return <Text size="sm">You can set here which of its tools require approval.</Text>;
+  if (agent.source === "calls") return <Text size="sm">{messages.youCanSetApprovals}</Text>;
   return (
     <Paper withBorder p="md" component="section" aria-labelledby="about">
       <Group justify="space-between">
         <Title order={2} size="h4" id="about" ref={title} tabIndex={-1}>
-          About
+          {messages.about}
         </Title>
         {mayEdit && !isEditing && (
           <Button variant="default" size="xs" onClick={() => setEditing(true)}>
-            Edit
+            {messages.edit}
           </Button>
         )}
       </Group>
       {isEditing ? (
-        <Suspense fallback={<Loading label="Loading the form" />}>
+        <Suspense fallback={<Loading label={messages.loadingForm} />}>
           <EditAgent agent={agent} onClose={close} />
         </Suspense>
       ) : (
@@ -51,11 +51,11 @@ export function AgentDescription({ agent, mayEdit }: { agent: AgentInfo; mayEdit
 function Facts({ agent }: { agent: AgentInfo }) {
   const limits = Object.entries(agent.limits).map(([name, value]) => `${name} ${String(value)}`);
   const facts: [string, string][] = [
-    ["Model", agent.model || "the default model"],
-    ["Instructions", agent.instructions || "none"],
-    ["Tools", agent.tools.join(", ") || "none"],
-    ["Agents it may call", agent.agents.join(", ") || "none"],
-    ["Limits per message", limits.join(", ") || "default: 30 turns, 500,000 tokens, 15 minutes"],
+    [messages.model, agent.model || messages.theDefaultModel],
+    [messages.instructions, agent.instructions || messages.none],
+    [messages.tools, agent.tools.join(", ") || messages.none],
+    [messages.agentsItMayCall, agent.agents.join(", ") || messages.none],
+    [messages.limitsPerMessage, limits.join(", ") || messages.defaultLimits],
   ];
   return (
     <dl className={css.facts}>

@@ -12,6 +12,7 @@ import { describeOrigin } from "./agentChange";
 import { AgentDescription } from "./AgentDescription";
 import css from "./Agents.module.css";
 import { DeclaredTools } from "./DeclaredTools";
+import * as messages from "./detailMessages";
 import { FreezeAgent } from "./FreezeAgent";
 import { useAgent, type AgentInfo } from "./queries";
 import { ToolList } from "./ToolList";
@@ -30,7 +31,7 @@ export default function AgentDetails({ name }: { name: string }) {
           {agent.data && <AgentActions agent={agent.data} />}
           {agent.data && (
             <Button variant="default" component={Link} href={`/history?agent=${encodeURIComponent(name)}`}>
-              Calls
+              {messages.calls}
             </Button>
           )}
           {activity.data && <FreezeAgent agent={name} pending={activity.data.pending} />}
@@ -39,7 +40,7 @@ export default function AgentDetails({ name }: { name: string }) {
     >
       <Text size="sm" c="dimmed">
         <Anchor component={Link} href="/agents" inherit underline="always">
-          All agents
+          {messages.allAgents}
         </Anchor>
         {activity.data && (
           <>
@@ -50,9 +51,9 @@ export default function AgentDetails({ name }: { name: string }) {
       </Text>
       {agent.isPending && <Loading />}
       {isUnknown && (
-        <EmptyState title={`There is no agent ${name}.`}>
+        <EmptyState title={messages.thereIsNoAgent(name)}>
           <Anchor component={Link} href="/agents" inherit underline="always">
-            See all agents
+            {messages.seeAllAgents}
           </Anchor>
         </EmptyState>
       )}
@@ -78,7 +79,7 @@ function AgentSections({ agent }: { agent: AgentInfo }) {
       <TryIt agent={agent} />
       <Paper withBorder p="md" component="section" aria-labelledby="tools">
         <Title order={2} size="h4" id="tools">
-          Tools
+          {messages.tools}
         </Title>
         <ToolList agent={agent} role={me?.role ?? "viewer"} />
       </Paper>
@@ -95,11 +96,11 @@ export function Origin({ agent }: { agent: AgentInfo }) {
       {agent.changed_by && agent.changed_at && (
         <>
           {" "}
-          (version {agent.version}, by {agent.changed_by}, <TimeAgo at={agent.changed_at} />)
+          {messages.versionBy(agent.version, agent.changed_by)} <TimeAgo at={agent.changed_at} />)
         </>
       )}
-      . The ledger records every <LedgerLink kind="agent_changed">change</LedgerLink> and{" "}
-      <LedgerLink kind="agent_deleted">deletion</LedgerLink> of an agent.
+      {messages.ledgerRecordsEvery} <LedgerLink kind="agent_changed">{messages.change}</LedgerLink>{" "}
+      {messages.andWord} <LedgerLink kind="agent_deleted">{messages.deletion}</LedgerLink> {messages.ofAgent}
     </Text>
   );
 }
@@ -117,7 +118,7 @@ function Warnings({ lines }: { lines: string[] }) {
   return (
     <Paper withBorder p="md" component="section" aria-labelledby="warnings" className={css.warnings}>
       <Title order={2} size="h5" id="warnings">
-        Settings that are overridden
+        {messages.settingsThatAreOverridden}
       </Title>
       <List size="sm">
         {lines.map((line) => (

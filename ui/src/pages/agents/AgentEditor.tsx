@@ -11,6 +11,7 @@ import {
   type AgentDraft,
 } from "./agentDraft";
 import css from "./Agents.module.css";
+import * as messages from "./editorMessages";
 import { LimitFields } from "./LimitFields";
 import { ModelField } from "./ModelField";
 import { useChangeAgent, type AgentInfo } from "./queries";
@@ -53,7 +54,7 @@ export default function AgentEditor({
   return (
     <form
       ref={form}
-      aria-label={agent ? `Edit ${agent.name}` : "New agent"}
+      aria-label={agent ? messages.editAgentNamed(agent.name) : messages.newAgent}
       onSubmit={(event) => {
         event.preventDefault();
         if (canSave) save();
@@ -62,8 +63,8 @@ export default function AgentEditor({
       <Stack gap="md">
         {!agent && (
           <TextInput
-            label="Name"
-            description={`Letters, digits, _ and -, at most ${MAX_AGENT_NAME}. It cannot be changed later; copy the agent instead.`}
+            label={messages.name}
+            description={messages.nameRule(MAX_AGENT_NAME)}
             required
             maxLength={MAX_AGENT_NAME}
             value={draft.name}
@@ -73,8 +74,8 @@ export default function AgentEditor({
         )}
         <ModelField value={draft.model} onChange={(model) => change({ model })} error={problem("/model")} />
         <Textarea
-          label="Instructions"
-          description="The system prompt, in your words. How approvals work is added to it."
+          label={messages.instructions}
+          description={messages.instructionsHint}
           rows={5}
           maxLength={100_000}
           classNames={{ input: css.growing }}
@@ -98,8 +99,8 @@ export default function AgentEditor({
         <LimitFields draft={draft} onChange={change} problem={problem} />
         {relaxed.length > 0 && <RelaxedNotice name={draft.name} tools={relaxed} />}
         <TextInput
-          label="Reason"
-          description="Recorded in the ledger with your name and the time."
+          label={messages.reason}
+          description={messages.recordedInLedger}
           required={relaxed.length > 0}
           maxLength={500}
           value={draft.reason}
@@ -107,23 +108,20 @@ export default function AgentEditor({
         />
         {isStale && (
           <ChangedElsewhere
-            action="Apply my changes to the current version"
+            action={messages.applyMyChanges}
             onAction={() => state.replace(rebase(draft, agent))}
           >
-            {agent.changed_by
-              ? `Version ${agent.version} is by ${agent.changed_by}. `
-              : "It has its original settings again. "}
-            Your changes are kept. Apply them to the current version, check the result, then save.
+            {messages.changedWhileEditing(agent.changed_by, agent.version)}
           </ChangedElsewhere>
         )}
         {saving.error && !isStale && <ErrorMessage error={saving.error} />}
         <Text size="sm" c="dimmed">
-          Takes effect from the next call. The change is recorded with your name.
-          {state.isDirty && " You have unsaved changes."}
+          {messages.takesEffectFromNextCall}
+          {state.isDirty && messages.youHaveUnsavedChanges}
         </Text>
         <Group>
           <Button type="submit" loading={saving.isPending} disabled={!canSave}>
-            {agent ? "Save" : "Create agent"}
+            {agent ? messages.save : messages.createAgent}
           </Button>
           <Button
             variant="default"
@@ -132,7 +130,7 @@ export default function AgentEditor({
               onClose();
             }}
           >
-            {state.isDirty ? "Discard changes" : "Cancel"}
+            {state.isDirty ? messages.discardChanges : messages.cancel}
           </Button>
         </Group>
       </Stack>
@@ -142,14 +140,8 @@ export default function AgentEditor({
 
 function RelaxedNotice({ name, tools }: { name: string; tools: string[] }) {
   return (
-    <Alert
-      color="red"
-      title={`Approval will be turned off for ${tools.length === 1 ? "1 tool" : `${tools.length} tools`}`}
-    >
-      <Text size="sm">
-        {name || "The agent"} runs {tools.join(", ")} without approval, unless a policy rule or the tool’s
-        default asks. Enter a reason below.
-      </Text>
+    <Alert color="red" title={messages.approvalWillBeOff(tools.length)}>
+      <Text size="sm">{messages.toolsRunWithoutApproval(name, tools.join(", "))}</Text>
     </Alert>
   );
 }

@@ -12,6 +12,7 @@ import { countText, findFreeze, mergeAgents, type ListedAgent } from "./activity
 import { nameSource } from "./agentChange";
 import css from "./Agents.module.css";
 import { DeclaredTools } from "./DeclaredTools";
+import * as messages from "./messages";
 import { MissingModel } from "./MissingModel";
 import { COUNTED_DAYS, useAgents } from "./queries";
 
@@ -27,15 +28,15 @@ export default function AgentList() {
   const shown = listed.filter(({ name }) => name.toLowerCase().includes(q.trim().toLowerCase()));
   return (
     <Page
-      title="Agents"
+      title={messages.agents}
       actions={
         isAdmin(me) && (
           <>
             <Button variant="default" component={Link} href="/agents?new=1">
-              New agent
+              {messages.newAgent}
             </Button>
             <Button component={Link} href="/connect" leftSection={<IconPlus size={16} aria-hidden="true" />}>
-              Connect an agent
+              {messages.connectAgent}
             </Button>
           </>
         )
@@ -47,22 +48,22 @@ export default function AgentList() {
       {activity.error && <ErrorMessage error={activity.error} onRetry={() => void activity.refetch()} />}
       {agents.data && listed.length === 0 && (
         <EmptyState
-          title="No agents yet"
+          title={messages.noAgentsYet}
           action={
             isAdmin(me) && (
               <Button component={Link} href="/connect">
-                Connect your first agent
+                {messages.connectYourFirstAgent}
               </Button>
             )
           }
         >
-          An agent appears here with its first call, or once it is configured.
-          {!isAdmin(me) && " Admins connect agents."}
+          {messages.agentAppearsWithFirstCall}
+          {!isAdmin(me) && messages.adminsConnectAgents}
         </EmptyState>
       )}
       {listed.length >= SEARCH_FROM && (
         <TextInput
-          label="Search agents"
+          label={messages.searchAgents}
           type="search"
           value={q}
           maxLength={200}
@@ -70,13 +71,13 @@ export default function AgentList() {
         />
       )}
       {listed.length > 0 && (
-        <Paper withBorder component="ul" className={css.agents} aria-label="Agents">
+        <Paper withBorder component="ul" className={css.agents} aria-label={messages.agents}>
           {shown.map((agent) => (
             <Row key={agent.name} agent={agent} />
           ))}
           {shown.length === 0 && (
             <Text size="sm" p="md" component="li">
-              No agent has this in its name.
+              {messages.noAgentWithThisName}
             </Text>
           )}
         </Paper>
@@ -105,12 +106,12 @@ function Row({ agent: { name, info, activity } }: { agent: ListedAgent }) {
       <div className={css.marks}>
         {freeze && (
           <Badge color="red" variant="light" leftSection={<IconFreeze size={12} aria-hidden="true" />}>
-            Frozen
+            {messages.frozen}
           </Badge>
         )}
         {info && info.warnings.length > 0 && (
           <Badge variant="outline" color="orange" className={css.warned}>
-            {countText(info.warnings.length, "warning")}
+            {countText(info.warnings.length, messages.warning)}
           </Badge>
         )}
         {info && <Badge variant="default">{nameSource(info)}</Badge>}
@@ -121,20 +122,20 @@ function Row({ agent: { name, info, activity } }: { agent: ListedAgent }) {
 
 /** "2 pending · last seen 6 min ago · 384 calls in 30 days" */
 function describeAgent(isKnown: boolean, activity: AgentActivity | undefined): ReactNode[] {
-  if (!activity) return ["No calls yet"];
+  if (!activity) return [messages.noCallsYet];
   const { pending, calls, denied, last_seen_at, complete } = activity;
-  const more = complete ? "" : " or more";
+  const more = complete ? "" : messages.orMoreSuffix;
   return [
-    pending > 0 && <strong key="pending">{pending.toLocaleString("en")} pending</strong>,
+    pending > 0 && <strong key="pending">{messages.pendingCount(pending)}</strong>,
     last_seen_at ? (
       <span key="seen">
-        last seen <TimeAgo at={last_seen_at} />
+        {messages.lastSeen} <TimeAgo at={last_seen_at} />
       </span>
     ) : (
-      "Has a key. Waiting for its first call"
+      messages.waitingForFirstCall
     ),
-    (isKnown || calls > 0) && `${countText(calls, "call")}${more} in ${COUNTED_DAYS} days`,
-    denied > 0 && `${denied.toLocaleString("en")} refused by the policy`,
+    (isKnown || calls > 0) && messages.callsInLastDays(countText(calls, messages.call), more, COUNTED_DAYS),
+    denied > 0 && messages.refusedByPolicyCount(denied),
   ].filter(Boolean);
 }
 

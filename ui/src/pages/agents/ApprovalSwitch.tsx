@@ -1,9 +1,8 @@
 import { Switch } from "@mantine/core";
 import css from "./Agents.module.css";
+import * as messages from "./messages";
 
-export const SWITCH_HELP =
-  "On: this agent needs approval to run the tool, even where a rule would allow it. " +
-  "Off: it runs without approval, unless a policy rule asks.";
+export const SWITCH_HELP = messages.switchHelp;
 
 /** Whether a tool requires approval; `lockedReason` says why it cannot be changed, if so. */
 export function ApprovalSwitch({
@@ -22,10 +21,10 @@ export function ApprovalSwitch({
   return (
     <div className={css.switch}>
       <Switch
-        label="Require approval?"
+        label={messages.requireApproval}
         labelPosition="left"
         classNames={{ body: css.switchBody, label: css.touch }}
-        aria-label={`Require approval for ${tool}?`}
+        aria-label={messages.requireApprovalFor(tool)}
         title={lockedReason || SWITCH_HELP}
         checked={checked}
         disabled={lockedReason !== "" || disabled}

@@ -4,6 +4,7 @@ import { stringifyJson } from "../../api/json";
 import { ErrorMessage, Loading } from "../../components/States";
 import { TimeAgo } from "../../components/TimeAgo";
 import css from "./Agents.module.css";
+import * as messages from "./declaredMessages";
 import {
   describeCalls,
   describeLookalikes,
@@ -28,22 +29,22 @@ export function DeclaredTools({ agent = "" }: { agent?: string }) {
     <Paper withBorder p="md" component="section" aria-labelledby="declared">
       <Stack gap="sm">
         <Title order={2} size="h4" id="declared">
-          Declared by agents
+          {messages.declaredByAgents}
         </Title>
-        {tools.isPending && <Loading label="Loading tools" />}
+        {tools.isPending && <Loading label={messages.loadingTools} />}
         {tools.error && <ErrorMessage error={tools.error} onRetry={() => void tools.refetch()} />}
         {tools.data && (
           <Text size="sm">
-            {items.length > 0 ? describeTrust(tools.data) : "No agent has declared a tool of its own yet."}
+            {items.length > 0 ? describeTrust(tools.data) : messages.noAgentHasDeclaredATool}
           </Text>
         )}
         {agent && items.length > 0 && <PinAll agent={agent} tools={items} />}
-        <ul className={css.plain} aria-label="Tools declared by agents">
+        <ul className={css.plain} aria-label={messages.toolsDeclaredByAgents}>
           {items.map((tool) => (
             <Row key={`${tool.name} ${tool.declared_sha256}`} agent={agent} tool={tool} />
           ))}
         </ul>
-        {tools.data?.next && <Text size="sm">The first {MAX_LISTED_TOOLS} tools are shown.</Text>}
+        {tools.data?.next && <Text size="sm">{messages.firstToolsAreShown(MAX_LISTED_TOOLS)}</Text>}
       </Stack>
     </Paper>
   );
@@ -62,29 +63,29 @@ function Row({ agent, tool }: { agent: string; tool: ListedTool }) {
             {tool.standing}
           </Badge>
           <Badge variant="default" size="sm">
-            {tool.effect || "effect unknown"}
+            {tool.effect || messages.effectUnknown}
           </Badge>
         </div>
         <Text size="sm" c="dimmed">
           {describeCalls(tool)}
           {tool.last_seen_at && (
             <>
-              , last <TimeAgo at={tool.last_seen_at} />
+              {messages.last} <TimeAgo at={tool.last_seen_at} />
             </>
           )}
         </Text>
         {changed && (
           <Text size="sm" className={css.warned}>
-            An agent now declares it differently: {tool.changed.join(", ")}. Such calls require approval.
+            {messages.declaredDifferently(tool.changed.join(", "))}
           </Text>
         )}
         {tool.looks_like.length > 0 && (
           <Text size="sm" className={css.warned}>
-            Check the name: {describeLookalikes(tool)}.
+            {messages.checkName(describeLookalikes(tool))}
           </Text>
         )}
         {tool.named_by && tool.standing === "declared" && (
-          <Text size="sm">Its declared effect is ignored: {tool.named_by}.</Text>
+          <Text size="sm">{messages.itsDeclaredEffectIsIgnored(tool.named_by)}</Text>
         )}
       </div>
       <div className={css.switch}>
@@ -93,7 +94,7 @@ function Row({ agent, tool }: { agent: string; tool: ListedTool }) {
       <details className={css.more}>
         <summary>
           <Text component="span" size="sm">
-            Definition
+            {messages.definition}
           </Text>
         </summary>
         <Definition tool={tool} />
@@ -109,18 +110,18 @@ function Pin({ agent, tool }: { agent: string; tool: ListedTool }) {
     <Stack gap={4}>
       <Group gap="xs" wrap="nowrap">
         <NativeSelect
-          aria-label={`Effect of ${tool.name}`}
+          aria-label={messages.effectOf(tool.name)}
           value={effect}
           onChange={(event) => setEffect(event.currentTarget.value)}
-          data={[{ value: "", label: "effect?", disabled: true }, ...EFFECTS]}
+          data={[{ value: "", label: messages.effect, disabled: true }, ...EFFECTS]}
         />
         <Button
-          aria-label={`Pin ${tool.name}`}
+          aria-label={messages.pinTool(tool.name)}
           disabled={!effect}
           loading={pin.isPending}
           onClick={() => pin.mutate({ tool, effect: effect as ToolEffect })}
         >
-          {tool.pinned_by ? "Pin again" : "Pin"}
+          {tool.pinned_by ? messages.pinAgain : messages.pin}
         </Button>
       </Group>
       {pin.error && <ErrorMessage error={pin.error} />}
@@ -134,11 +135,11 @@ function Unpin({ tool }: { tool: ListedTool }) {
     <Stack gap={4}>
       <Button
         variant="default"
-        aria-label={`Unpin ${tool.name}`}
+        aria-label={messages.unpinTool(tool.name)}
         loading={unpin.isPending}
         onClick={() => unpin.mutate(tool.name)}
       >
-        Unpin
+        {messages.unpin}
       </Button>
       {unpin.error && <ErrorMessage error={unpin.error} />}
     </Stack>
@@ -146,21 +147,27 @@ function Unpin({ tool }: { tool: ListedTool }) {
 }
 
 function Definition({ tool }: { tool: ListedTool }) {
-  const secret = tool.secret.length ? `Secret: ${tool.secret.join(", ")}. ` : "";
+  const secret = tool.secret.length ? messages.secretArguments(tool.secret.join(", ")) : "";
   return (
     <>
       <Text size="sm" c="dimmed">
         {secret}
-        {tool.idempotent && "Idempotent. "}
+        {tool.idempotent && messages.idempotent}
         {tool.pinned_by && tool.pinned_at && (
           <>
-            Pinned by {tool.pinned_by}, <TimeAgo at={tool.pinned_at} />.{" "}
+            {messages.pinnedBy(tool.pinned_by)} <TimeAgo at={tool.pinned_at} />.{" "}
           </>
         )}
-        {tool.schema ? "" : "No schema."}
+        {tool.schema ? "" : messages.noSchema}
       </Text>
       {tool.schema && (
-        <Code block className={css.schema} tabIndex={0} role="region" aria-label={`Schema of ${tool.name}`}>
+        <Code
+          block
+          className={css.schema}
+          tabIndex={0}
+          role="region"
+          aria-label={messages.schemaOf(tool.name)}
+        >
           {stringifyJson(tool.schema, 2)}
         </Code>
       )}
@@ -176,7 +183,7 @@ function PinAll({ agent, tools }: { agent: string; tools: ListedTool[] }) {
   if (!open)
     return (
       <Button variant="default" w="fit-content" onClick={() => setOpen(true)}>
-        Pin all tools of this agent
+        {messages.pinAllToolsOfThisAgent}
       </Button>
     );
   return (
@@ -207,7 +214,7 @@ function Preview({ tools, error, sending, onClose, onPin }: PreviewProps) {
     <section className={css.panel} aria-labelledby={title}>
       <Stack gap="sm">
         <Title order={3} size="h5" id={title} ref={head} tabIndex={-1}>
-          Pin {pinned.length === 1 ? "1 tool" : `${pinned.length} tools`} as declared?
+          {messages.pinToolsQuestion(pinned.length)}
         </Title>
         <List size="sm">
           {pinned.map((tool) => (
@@ -216,15 +223,15 @@ function Preview({ tools, error, sending, onClose, onPin }: PreviewProps) {
                 {tool.name}
               </Text>
               : {tool.effect}
-              {tool.idempotent && ", idempotent"}
-              {tool.secret.length > 0 && `, secret: ${tool.secret.join(", ")}`}
+              {tool.idempotent && messages.idempotentSuffix}
+              {tool.secret.length > 0 && messages.secretSuffix(tool.secret.join(", "))}
             </List.Item>
           ))}
         </List>
         {leftOut.length > 0 && (
           <>
             <Text size="sm" fw={600}>
-              Not included, pin one by one:
+              {messages.notIncludedPinOneByOne}
             </Text>
             <List size="sm">
               {leftOut.map(({ name, reason }) => (
@@ -238,10 +245,10 @@ function Preview({ tools, error, sending, onClose, onPin }: PreviewProps) {
         {error && <ErrorMessage error={error} />}
         <Group>
           <Button loading={sending} onClick={() => onPin(shown)}>
-            Pin {pinned.length === 1 ? "1 tool" : `${pinned.length} tools`}
+            {messages.pinTools(pinned.length)}
           </Button>
           <Button variant="default" onClick={onClose}>
-            Cancel
+            {messages.cancel}
           </Button>
         </Group>
       </Stack>

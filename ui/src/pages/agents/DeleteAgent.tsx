@@ -4,6 +4,7 @@ import { ApiError } from "../../api/client";
 import { Dialog } from "../../components/Dialog";
 import { ErrorMessage, Loading } from "../../components/States";
 import { deletionLabel, deletionTitle } from "./agentChange";
+import * as messages from "./detailMessages";
 import { useDeleteAgent, useDependents, type AgentInfo } from "./queries";
 
 /** Says what depends on the agent and what becomes of it, then deletes the settings that were made here. */
@@ -30,19 +31,19 @@ export default function DeleteAgent({
         }}
       >
         <Stack gap="sm">
-          {dependents.isPending && <Loading label="Looking for what depends on it" />}
+          {dependents.isPending && <Loading label={messages.lookingForWhatDependsOnIt} />}
           {dependents.error && (
             <ErrorMessage error={dependents.error} onRetry={() => void dependents.refetch()} />
           )}
           {found?.blocked && (
-            <Alert color="orange" title="It cannot be deleted now">
+            <Alert color="orange" title={messages.itCannotBeDeletedNow}>
               <Text size="sm">{found.blocked}</Text>
             </Alert>
           )}
           {found && !found.blocked && <Consequences lines={found.consequences} />}
           <Textarea
-            label="Reason"
-            description="Recorded in the ledger with your name and the time."
+            label={messages.reason}
+            description={messages.recordedInLedger}
             maxLength={500}
             rows={2}
             value={reason}
@@ -59,7 +60,7 @@ export default function DeleteAgent({
               {label}
             </Button>
             <Button variant="default" onClick={onClose}>
-              Keep it
+              {messages.keepIt}
             </Button>
           </Group>
         </Stack>
@@ -72,9 +73,9 @@ function Consequences({ lines }: { lines: string[] }) {
   return (
     <>
       <Text size="sm" fw={600}>
-        What happens:
+        {messages.whatHappensList}
       </Text>
-      <List size="sm" aria-label="What happens">
+      <List size="sm" aria-label={messages.whatHappens}>
         {lines.map((line) => (
           <List.Item key={line}>{line}</List.Item>
         ))}
@@ -85,8 +86,6 @@ function Consequences({ lines }: { lines: string[] }) {
 
 function explain(error: Error): Error {
   if (error instanceof ApiError && error.code === "stale")
-    return new Error(
-      "Somebody else changed this agent in the meantime. Close this, look at it, then try again.",
-    );
+    return new Error(messages.changedMeanwhileLookAgain);
   return error;
 }

@@ -4,6 +4,7 @@ import { isAdmin, useMe } from "../../api/currentUser";
 import { useFreezes } from "../../components/FreezeBanner";
 import { IconFreeze } from "../../components/icons";
 import { findFreeze } from "./activity";
+import * as messages from "./detailMessages";
 
 const FreezeDialog = lazy(() => import("./FreezeDialog"));
 
@@ -20,7 +21,7 @@ export function FreezeAgent({ agent, pending }: { agent: string; pending: number
         leftSection={<IconFreeze size={16} aria-hidden="true" />}
         onClick={() => setOpen(true)}
       >
-        Freeze agent
+        {messages.freezeAgent}
       </Button>
       {isOpen && (
         <Suspense>

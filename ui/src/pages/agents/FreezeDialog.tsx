@@ -5,6 +5,7 @@ import { Dialog } from "../../components/Dialog";
 import { useSendMutation } from "../../components/mutations";
 import { ErrorMessage } from "../../components/States";
 import { describeFreeze } from "./activity";
+import * as messages from "./detailMessages";
 
 interface FreezeDialogProps {
   agent: string;
@@ -22,7 +23,7 @@ export default function FreezeDialog({ agent, pending, onClose }: FreezeDialogPr
     onClose,
   );
   return (
-    <Dialog title={`Freeze ${agent}?`} onClose={onClose}>
+    <Dialog title={messages.freezeQuestion(agent)} onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -36,8 +37,8 @@ export default function FreezeDialog({ agent, pending, onClose }: FreezeDialogPr
             ))}
           </List>
           <TextInput
-            label="Reason"
-            description="Shown to everybody, and recorded in the ledger."
+            label={messages.reason}
+            description={messages.shownToEverybody}
             required
             maxLength={500}
             value={reason}
@@ -46,10 +47,10 @@ export default function FreezeDialog({ agent, pending, onClose }: FreezeDialogPr
           {freeze.error && <ErrorMessage error={freeze.error} />}
           <Group gap="xs">
             <Button type="submit" color="red.9" disabled={!reason.trim()} loading={freeze.isPending}>
-              Freeze
+              {messages.freeze}
             </Button>
             <Button variant="default" onClick={onClose}>
-              Cancel
+              {messages.cancel}
             </Button>
           </Group>
         </Stack>

@@ -4,6 +4,7 @@ import { ApiError } from "../../api/client";
 import { ErrorMessage } from "../../components/States";
 import { describeCallCounts, liftsGate, makeGateChange, remainingRules } from "./agentChange";
 import css from "./Agents.module.css";
+import * as messages from "./detailMessages";
 import { COUNTED_DAYS, useChangeAgent, useToolCalls, type AgentInfo, type ToolInfo } from "./queries";
 
 /** Before approval is turned off: what will run without it, how often it was called, and the reason. */
@@ -31,12 +32,12 @@ export default function GateOffForm({
       >
         <Stack gap="sm">
           <Title order={3} size="h5" id={title} ref={head} tabIndex={-1}>
-            Turn off approval for {tool.name}?
+            {messages.turnOffApprovalFor(tool.name)}
           </Title>
           <Consequences agent={agent} tool={tool} />
           <Textarea
-            label="Reason"
-            description="Recorded in the ledger with your name and the time."
+            label={messages.reason}
+            description={messages.recordedInLedger}
             required
             maxLength={1000}
             rows={2}
@@ -46,10 +47,10 @@ export default function GateOffForm({
           {change.error && <ErrorMessage error={explainConflict(change.error)} />}
           <Group>
             <Button type="submit" color="red.9" disabled={!reason.trim()} loading={change.isPending}>
-              Turn off approval
+              {messages.turnOffApproval}
             </Button>
             <Button variant="default" onClick={onClose}>
-              Keep approval
+              {messages.keepApproval}
             </Button>
           </Group>
         </Stack>
@@ -65,19 +66,19 @@ function Consequences({ agent, tool }: { agent: AgentInfo; tool: ToolInfo }) {
     <Stack gap={4}>
       <Text size="sm" fw={600}>
         {liftsGate(tool)
-          ? `From then on ${agent.name} runs ${tool.name} without approval${remaining.length ? ", except where a rule says otherwise" : ""}.`
-          : "Nothing will run without approval: a rule decides every call."}
+          ? messages.runsWithoutApprovalFromThenOn(agent.name, tool.name, remaining.length)
+          : messages.ruleDecidesEveryCall}
       </Text>
       {remaining.map((each) => (
         <Text size="sm" key={each.rule}>
-          A rule still {each.verdict === "ask" ? "asks" : "denies"}: “{each.rule}”
-          {each.conditional && ", depending on the arguments"}.
+          {messages.ruleStillDecides(each.verdict, each.rule)}
+          {each.conditional && messages.dependingOnArguments}.
         </Text>
       ))}
       <Text size="sm" aria-live="polite">
         {calls.data && describeCallCounts(calls.data, agent.name, COUNTED_DAYS)}
-        {calls.isPending && "Counting calls…"}
-        {calls.error && `The calls could not be counted: ${calls.error.message}`}
+        {calls.isPending && messages.countingCalls}
+        {calls.error && messages.callsCouldNotBeCounted(calls.error.message)}
       </Text>
     </Stack>
   );
@@ -85,8 +86,6 @@ function Consequences({ agent, tool }: { agent: AgentInfo; tool: ToolInfo }) {
 
 function explainConflict(error: Error): Error {
   if (error instanceof ApiError && error.code === "stale")
-    return new Error(
-      "Somebody else changed this agent in the meantime. The current state is shown now, and your reason is kept. Try again.",
-    );
+    return new Error(messages.changedMeanwhileReasonKept);
   return error;
 }

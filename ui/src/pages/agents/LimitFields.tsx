@@ -1,5 +1,6 @@
 import { Fieldset, SimpleGrid, TextInput } from "@mantine/core";
 import { AGENT_LIMITS, type AgentDraft } from "./agentDraft";
+import * as messages from "./editorMessages";
 
 /** The limits for each message; an empty field keeps the default. */
 export function LimitFields({
@@ -12,13 +13,13 @@ export function LimitFields({
   problem: (pointer: string) => string | undefined;
 }) {
   return (
-    <Fieldset legend="Limits for each message">
+    <Fieldset legend={messages.limitsForEachMessage}>
       <SimpleGrid cols={{ base: 1, sm: 3 }}>
         {AGENT_LIMITS.map(({ name, label, unit, placeholder }) => (
           <TextInput
             key={name}
             label={label}
-            description={`${unit}. Default: ${placeholder}`}
+            description={messages.limitWithDefault(unit, placeholder)}
             placeholder={placeholder}
             maxLength={20}
             value={draft[name]}

@@ -1,5 +1,6 @@
 import { Alert, Text } from "@mantine/core";
 import { mayDecide, useMe } from "../../api/currentUser";
+import * as messages from "./messages";
 import { useModels } from "./queries";
 
 const MODEL_LINE = "export OPENAI_API_KEY=your-key";
@@ -13,11 +14,9 @@ function Notice() {
   const models = useModels().data;
   if (!models || models.default) return null;
   return (
-    <Alert variant="default" title="No model is set" role="note">
+    <Alert variant="default" title={messages.noModelIsSet} role="note">
       <Text size="sm">
-        Agents of the chat cannot answer. Run this where the server starts, then restart it:{" "}
-        <code>{MODEL_LINE}</code> (ANTHROPIC_API_KEY and GOOGLE_API_KEY work too). Agents that you connect
-        bring their own model.
+        {messages.agentsCannotAnswer} <code>{MODEL_LINE}</code> {messages.otherKeysWork}
       </Text>
     </Alert>
   );

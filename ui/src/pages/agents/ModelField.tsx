@@ -1,6 +1,7 @@
 import { NativeSelect, Stack, Text, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
+import * as messages from "./editorMessages";
 import { useModels } from "./queries";
 
 const OTHER = "other";
@@ -21,12 +22,12 @@ export function ModelField({
   const [isOther, setOther] = useState(!isListed);
   const showsText = isOther || (models.data !== undefined && !isListed);
   const fallback = models.data?.default
-    ? `Default model (${models.data.default})`
-    : "Default model (none set)";
+    ? messages.defaultModelNamed(models.data.default)
+    : messages.defaultModelNoneSet;
   return (
     <Stack gap="xs">
       <NativeSelect
-        label="Model"
+        label={messages.model}
         value={showsText ? OTHER : value}
         onChange={(event) => {
           const chosen = event.currentTarget.value;
@@ -38,14 +39,14 @@ export function ModelField({
           ...names
             .filter((name) => name !== models.data?.default)
             .map((name) => ({ value: name, label: name })),
-          { value: OTHER, label: "Another model…" },
+          { value: OTHER, label: messages.anotherModel },
         ]}
         error={showsText ? undefined : error}
       />
       {showsText && (
         <TextInput
-          label="Model name"
-          description="provider:name, such as openai:gpt-5"
+          label={messages.modelName}
+          description={messages.modelNameHint}
           maxLength={200}
           value={value}
           onChange={(event) => onChange(event.currentTarget.value)}
@@ -62,7 +63,7 @@ export function ModelProblem({ model }: { model: string }) {
   const problem = useModelProblem(model);
   return (
     <Text size="sm" role="status">
-      {problem && `This model cannot be used yet: ${problem}`}
+      {problem && messages.thisModelCannotBeUsedYet(problem)}
     </Text>
   );
 }

@@ -4,6 +4,7 @@ import { Link, useLocation } from "wouter";
 import { Page } from "../../components/Page";
 import { ErrorMessage, Loading } from "../../components/States";
 import { newDraft } from "./agentDraft";
+import * as messages from "./editorMessages";
 import { useAgents } from "./queries";
 
 const AgentEditor = lazy(() => import("./AgentEditor"));
@@ -16,16 +17,16 @@ export default function NewAgent({ copied }: { copied: string }) {
   const source = known?.find((agent) => agent.name === copied);
   const taken = known?.map((agent) => agent.name);
   return (
-    <Page title={copied ? `Copy ${copied}` : "New agent"}>
+    <Page title={copied ? messages.copyAgent(copied) : messages.newAgent}>
       <Anchor component={Link} href="/agents" size="sm" w="fit-content">
-        All agents
+        {messages.allAgents}
       </Anchor>
       {agents.isPending && <Loading />}
       {agents.error && !known && <ErrorMessage error={agents.error} onRetry={() => void agents.refetch()} />}
-      {known && copied && !source && <ErrorMessage error={new Error(`There is no agent ${copied}.`)} />}
+      {known && copied && !source && <ErrorMessage error={new Error(messages.thereIsNoAgent(copied))} />}
       {known && (source || !copied) && (
         <Paper withBorder p="md">
-          <Suspense fallback={<Loading label="Loading the form" />}>
+          <Suspense fallback={<Loading label={messages.loadingForm} />}>
             <AgentEditor
               key={copied}
               agent={null}

@@ -3,6 +3,7 @@ import { setSwitch } from "./agentChange";
 import type { AgentDraft } from "./agentDraft";
 import css from "./Agents.module.css";
 import { ApprovalSwitch } from "./ApprovalSwitch";
+import * as messages from "./editorMessages";
 import { useAgents } from "./queries";
 
 const CALLABLE = /^[A-Za-z0-9_-]{1,58}$/;
@@ -29,19 +30,18 @@ export function SubagentPicker({
   const choose = (other: string, on: boolean) =>
     onChange({ agents: on ? [...chosen, other] : chosen.filter((each) => each !== other) });
   return (
-    <Fieldset legend="Agents it may call">
+    <Fieldset legend={messages.agentsItMayCall}>
       <Stack gap="xs">
         <Text size="sm" c="dimmed">
-          A sub-agent works in its own conversation, with its own tools. It can tighten an approval of this
-          agent, never loosen it.
+          {messages.subAgentHelp}
         </Text>
-        {listed.length === 0 && <Text size="sm">There are no other agents.</Text>}
-        <ul className={css.plain} aria-label="Sub-agents">
+        {listed.length === 0 && <Text size="sm">{messages.thereAreNoOtherAgents}</Text>}
+        <ul className={css.plain} aria-label={messages.subAgents}>
           {listed.map((other) => (
             <li key={other} className={css.choice}>
               <Checkbox
                 label={other}
-                description={known.includes(other) ? undefined : "This agent does not exist."}
+                description={known.includes(other) ? undefined : messages.thisAgentDoesNotExist}
                 classNames={{ body: css.check, labelWrapper: css.checkLabel }}
                 checked={chosen.includes(other)}
                 disabled={!chosen.includes(other) && !CALLABLE.test(other)}

@@ -4,6 +4,7 @@ import { useEffect, useState } from "react";
 import { useSearchParams } from "wouter";
 import { EmptyState, ErrorMessage, Loading } from "../../components/States";
 import css from "./Agents.module.css";
+import * as messages from "./detailMessages";
 import { useTools, type AgentInfo } from "./queries";
 import { ToolRow } from "./ToolRow";
 
@@ -16,27 +17,32 @@ export function ToolList({ agent, role }: { agent: AgentInfo; role: string }) {
     <Stack gap="sm">
       <div className={css.search}>
         <TextInput
-          label="Search tools"
+          label={messages.searchTools}
           type="search"
           defaultValue={q}
           onChange={(event) => search(event.currentTarget.value)}
         />
         <NativeSelect
-          label="Show"
+          label={messages.show}
           value={all ? "all" : "own"}
           onChange={(event) => choose(event.currentTarget.value)}
           data={[
-            { value: "own", label: agent.source === "calls" ? "tools it has called" : "this agent's tools" },
-            { value: "all", label: "all known tools" },
+            {
+              value: "own",
+              label: agent.source === "calls" ? messages.toolsItHasCalled : messages.thisAgentsTools,
+            },
+            { value: "all", label: messages.allKnownTools },
           ]}
         />
       </div>
-      {tools.isPending && <Loading label="Loading tools" />}
+      {tools.isPending && <Loading label={messages.loadingTools} />}
       {tools.error && <ErrorMessage error={tools.error} onRetry={() => void tools.refetch()} />}
       {tools.data && items.length === 0 && (
-        <EmptyState title="No tools">{q ? "No tool name matches." : "This agent has no tools."}</EmptyState>
+        <EmptyState title={messages.noTools}>
+          {q ? messages.noToolNameMatches : messages.thisAgentHasNoTools}
+        </EmptyState>
       )}
-      <ul className={css.plain} aria-label="Tools">
+      <ul className={css.plain} aria-label={messages.tools}>
         {items.map((tool) => (
           <ToolRow key={tool.name} agent={agent} tool={tool} role={role} />
         ))}
@@ -47,7 +53,7 @@ export function ToolList({ agent, role }: { agent: AgentInfo; role: string }) {
           loading={tools.isFetchingNextPage}
           onClick={() => void tools.fetchNextPage()}
         >
-          Show more tools
+          {messages.showMoreTools}
         </Button>
       )}
       <Text size="sm" c="dimmed" role="status">
@@ -58,8 +64,8 @@ export function ToolList({ agent, role }: { agent: AgentInfo; role: string }) {
 }
 
 function countLabel(count: number, more: boolean): string {
-  const tools = count === 1 ? "1 tool" : `${count} tools`;
-  return more ? `${tools} shown; there are more.` : `${tools}.`;
+  const tools = messages.toolCount(count);
+  return more ? messages.shownThereAreMore(tools) : `${tools}.`;
 }
 
 function useFilter() {

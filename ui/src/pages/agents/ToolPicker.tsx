@@ -5,6 +5,7 @@ import { setSwitch, VERDICT_NAMES } from "./agentChange";
 import type { AgentDraft } from "./agentDraft";
 import css from "./Agents.module.css";
 import { ApprovalSwitch } from "./ApprovalSwitch";
+import * as messages from "./editorMessages";
 import { useAllTools } from "./queries";
 import {
   deselectGroup,
@@ -39,20 +40,20 @@ export function ToolPicker({ entries, switches, onChange, error }: Props) {
   const groups = groupTools(found.slice(0, shownRows));
   const selectedCount = known.filter((tool) => isSelected(entries, tool)).length;
   return (
-    <Fieldset legend="Tools">
+    <Fieldset legend={messages.tools}>
       <Stack gap="sm">
         <TextInput
-          label="Search tools"
+          label={messages.searchTools}
           type="search"
           value={query}
           onChange={(event) => setQuery(event.currentTarget.value)}
         />
         <Text size="sm" role="status">
-          {tools.data && `${selectedCount} of ${known.length} tools selected`}
-          {query && `, ${found.length} found`}
-          {tools.data?.isComplete === false && ". There are more tools than this list can show"}
+          {tools.data && messages.ofToolsSelected(selectedCount, known.length)}
+          {query && messages.foundSuffix(found.length)}
+          {tools.data?.isComplete === false && messages.moreToolsThanListed}
         </Text>
-        {tools.isPending && <Loading label="Loading tools" />}
+        {tools.isPending && <Loading label={messages.loadingTools} />}
         {tools.error && <ErrorMessage error={tools.error} onRetry={() => void tools.refetch()} />}
         {groups.map((group) => (
           <ToolGroupSection
@@ -67,7 +68,7 @@ export function ToolPicker({ entries, switches, onChange, error }: Props) {
         ))}
         {found.length > shownRows && (
           <Button variant="default" onClick={() => setShownRows(shownRows + SHOWN_ROWS)}>
-            Show more tools
+            {messages.showMoreTools}
           </Button>
         )}
         <OtherEntries entries={entries} known={known} onChange={onChange} />
@@ -93,10 +94,10 @@ function ToolGroupSection({ group, whole, known, entries, switches, onChange }: 
   const count = whole.tools.filter((tool) => isSelected(entries, tool)).length;
   const isAll = count === whole.tools.length;
   return (
-    <section className={css.group} aria-label={`Tools of ${group.label}`}>
+    <section className={css.group} aria-label={messages.toolsOfSource(group.label)}>
       <div className={css.groupHead}>
         <Checkbox
-          label={`All of ${group.label}`}
+          label={messages.allOfSource(group.label)}
           classNames={{ body: css.check, labelWrapper: css.checkLabel, label: css.groupLabel }}
           checked={isAll}
           indeterminate={count > 0 && !isAll}
@@ -109,11 +110,11 @@ function ToolGroupSection({ group, whole, known, entries, switches, onChange }: 
           }
         />
         <Text size="sm" c="dimmed">
-          {count} of {whole.tools.length}
-          {entries.includes(whole.name) && ", including tools added later"}
+          {messages.selectedOf(count, whole.tools.length)}
+          {entries.includes(whole.name) && messages.includingToolsAddedLater}
         </Text>
       </div>
-      <ul className={css.plain} aria-label={`Tools of ${group.label}`}>
+      <ul className={css.plain} aria-label={messages.toolsOfSource(group.label)}>
         {group.tools.map((tool) => (
           <Choice
             key={tool.name}
@@ -144,7 +145,7 @@ function Choice({
   onSelect: (on: boolean) => void;
   onSwitch: (on: boolean) => void;
 }) {
-  const lockedReason = tool.always_asks ? `It always needs approval: ${tool.always_asks}.` : "";
+  const lockedReason = tool.always_asks ? messages.itAlwaysNeedsApproval(tool.always_asks) : "";
   return (
     <li className={css.choice} data-choice={tool.name}>
       <Checkbox
@@ -154,7 +155,7 @@ function Choice({
               {tool.name}
             </Text>
             <Badge variant="default" size="sm">
-              {tool.effect ?? "effect unknown"}
+              {tool.effect ?? messages.effectUnknown}
             </Badge>
           </span>
         }
@@ -196,18 +197,18 @@ function OtherEntries({
   return (
     <Stack gap="xs">
       {others.length > 0 && (
-        <ul className={css.chips} aria-label="Packs and patterns">
+        <ul className={css.chips} aria-label={messages.packsAndPatterns}>
           {others.map(({ entry, count }) => (
             <li key={entry} className={css.chip}>
               <Text span size="sm" ff="monospace">
                 {entry}
               </Text>
               <Text span size="sm" c="dimmed">
-                {count === 0 ? "no tool here" : count === 1 ? "1 tool" : `${count} tools`}
+                {messages.noToolHere(count)}
               </Text>
               <CloseButton
                 size="sm"
-                aria-label={`Remove ${entry}`}
+                aria-label={messages.removeEntry(entry)}
                 onClick={() => onChange({ tools: entries.filter((each) => each !== entry) })}
               />
             </li>
@@ -216,8 +217,8 @@ function OtherEntries({
       )}
       <Group align="end" gap="xs" wrap="nowrap">
         <TextInput
-          label="Add a pattern"
-          description="Such as cms_list_*, mcp:files, or * for every tool"
+          label={messages.addPattern}
+          description={messages.patternHint}
           className={css.grow}
           maxLength={200}
           value={added}
@@ -229,7 +230,7 @@ function OtherEntries({
           }}
         />
         <Button variant="default" disabled={!added.trim()} onClick={add}>
-          Add
+          {messages.add}
         </Button>
       </Group>
     </Stack>

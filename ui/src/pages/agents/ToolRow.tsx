@@ -6,11 +6,10 @@ import { describeExpiry } from "../../components/expiry";
 import { explainReason, isGated, makeGateChange, VERDICT_NAMES } from "./agentChange";
 import css from "./Agents.module.css";
 import { ApprovalSwitch } from "./ApprovalSwitch";
+import * as messages from "./detailMessages";
 import { useChangeAgent, type AgentInfo, type ToolInfo, type VerdictReason } from "./queries";
 
 const GateOffForm = lazy(() => import("./GateOffForm"));
-
-const NOT_ALLOWED = "Only admins, and people who may approve every call of this tool, can turn approval off.";
 
 /** One tool: its description, its verdict with the reason, and its switch. */
 export function ToolRow({ agent, tool, role }: { agent: AgentInfo; tool: ToolInfo; role: string }) {
@@ -31,7 +30,7 @@ export function ToolRow({ agent, tool, role }: { agent: AgentInfo; tool: ToolInf
           </Text>
           <Verdict tool={tool} />
           <Badge variant="default" size="sm">
-            {tool.effect ?? "effect unknown"}
+            {tool.effect ?? messages.effectUnknown}
           </Badge>
         </div>
         {tool.description && <Text size="sm">{tool.description}</Text>}
@@ -83,7 +82,7 @@ function Verdict({ tool }: { tool: ToolInfo }) {
       variant={plain ? "default" : "filled"}
       data-verdict={tool.verdict}
     >
-      {tool.name === QUESTION_TOOL ? "Asks a person" : VERDICT_NAMES[tool.verdict]}
+      {tool.name === QUESTION_TOOL ? messages.asksPerson : VERDICT_NAMES[tool.verdict]}
     </Badge>
   );
 }
@@ -93,18 +92,24 @@ function Details({ tool, lockedReason }: { tool: ToolInfo; lockedReason: string 
     <>
       {tool.reasons.map((reason, number) => (
         <Text size="sm" key={number}>
-          {number > 0 && `Otherwise: ${explainReason(reason, tool)} `}
+          {number > 0 && messages.otherwise(explainReason(reason, tool))}
           {terms(reason)}
         </Text>
       ))}
       {lockedReason && <Text size="sm">{lockedReason}</Text>}
       <Text size="sm" c="dimmed">
-        Source: {sourceLabel(tool)}
-        {tool.confirm === "chat" && "; confirmed in the chat first"}
-        {tool.definitions > 1 && `; ${tool.definitions} definitions were seen`}.
+        {messages.sourceOfTool(sourceLabel(tool))}
+        {tool.confirm === "chat" && messages.confirmedInChatFirst}
+        {tool.definitions > 1 && messages.definitionsWereSeen(tool.definitions)}.
       </Text>
       {tool.schema && (
-        <Code block className={css.schema} tabIndex={0} role="region" aria-label={`Schema of ${tool.name}`}>
+        <Code
+          block
+          className={css.schema}
+          tabIndex={0}
+          role="region"
+          aria-label={messages.schemaOf(tool.name)}
+        >
           {stringifyJson(tool.schema, 2)}
         </Code>
       )}
@@ -115,8 +120,8 @@ function Details({ tool, lockedReason }: { tool: ToolInfo; lockedReason: string 
 /** The terms of an approval. */
 function terms({ verdict, needs, answers, expires_in }: VerdictReason): string {
   if (verdict !== "ask") return "";
-  const end = expires_in ? ` Expires after ${describeExpiry(expires_in)}.` : "";
-  return `Needs ${needs}. Answers: ${answers.join(", ")}.${end}`;
+  const end = expires_in ? messages.expiresAfter(describeExpiry(expires_in)) : "";
+  return messages.needsAnswers(needs, answers.join(", "), end);
 }
 
 function firstReason(tool: ToolInfo): string {
@@ -125,17 +130,17 @@ function firstReason(tool: ToolInfo): string {
 }
 
 function sourceLabel(tool: ToolInfo): string {
-  if (tool.source === "pack") return `the pack ${tool.pack}`;
-  if (tool.source === "seen") return "recorded calls";
-  if (tool.source === "pin") return "a pin";
-  if (tool.source.startsWith("mcp:")) return `the MCP server ${tool.source.slice(4)}`;
-  if (tool.source === "agent") return "another agent";
-  return tool.source === "documents" ? "the documents" : "the configuration";
+  if (tool.source === "pack") return messages.thePack(tool.pack);
+  if (tool.source === "seen") return messages.recordedCalls;
+  if (tool.source === "pin") return messages.aPin;
+  if (tool.source.startsWith("mcp:")) return messages.mcpServer(tool.source.slice(4));
+  if (tool.source === "agent") return messages.anotherAgent;
+  return tool.source === "documents" ? messages.documents : messages.configuration;
 }
 
 /** The reason why the switch is fixed; empty if it is not. */
 function fixedReason(tool: ToolInfo, role: string, gated: boolean): string {
-  if (tool.always_asks) return `It always needs approval: ${tool.always_asks}.`;
-  if (role === "viewer") return "Viewers cannot change settings.";
-  return gated && !tool.may_switch_off ? NOT_ALLOWED : "";
+  if (tool.always_asks) return messages.itAlwaysNeedsApproval(tool.always_asks);
+  if (role === "viewer") return messages.viewersCannotChangeSettings;
+  return gated && !tool.may_switch_off ? messages.NOT_ALLOWED : "";
 }

@@ -8,6 +8,7 @@ import { Transcript } from "../chat/Transcript";
 import { buildTranscript, openCards } from "../chat/transcriptItems";
 import { useSendMessage } from "../chat/useSendMessage";
 import css from "./Agents.module.css";
+import * as messages from "./detailMessages";
 import { useModelProblem } from "./ModelField";
 import type { AgentInfo } from "./queries";
 
@@ -38,31 +39,30 @@ export default function TryAgent({ agent, onClose }: { agent: AgentInfo; onClose
     <Paper withBorder p="md" component="section" ref={box} aria-labelledby="try-it" className={css.try}>
       <Group justify="space-between" gap="xs">
         <Title order={2} size="h4" id="try-it">
-          Try it
+          {messages.tryIt}
         </Title>
         <Group gap="xs">
           {thread && (
             <>
               <Anchor component={Link} href={`/chat/${thread}`} size="sm">
-                Open in the chat
+                {messages.openInChat}
               </Anchor>
               <Button size="xs" variant="default" onClick={() => openThread("new")}>
-                Start over
+                {messages.startOver}
               </Button>
             </>
           )}
           <Button size="xs" variant="default" onClick={onClose}>
-            Close
+            {messages.close}
           </Button>
         </Group>
       </Group>
       <Text size="sm" c="dimmed">
-        A conversation with {agent.name} as it is saved. Its calls are real: they run, or wait for approval,
-        as in the chat.
+        {messages.conversationIsReal(agent.name)}
       </Text>
       {problem && (
         <Text size="sm" role="alert">
-          {agent.name} cannot answer yet. {problem}
+          {messages.cannotAnswerYet(agent.name, problem)}
         </Text>
       )}
       {reader && snapshot && (

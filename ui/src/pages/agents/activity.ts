@@ -1,5 +1,6 @@
 import type { AgentActivity, AgentActivityDetails } from "../../api/activity";
 import type { FreezeInfo } from "../../components/FreezeBanner";
+import * as messages from "./messages";
 import type { AgentInfo } from "./queries";
 
 export type ToolActivity = AgentActivityDetails["tools"][number];
@@ -40,35 +41,32 @@ export function findFreeze(freezes: FreezeInfo[], agent: string): FreezeInfo | u
 
 /** What a freeze of an agent does, in sentences. */
 export function describeFreeze(agent: string, pending: number): string[] {
-  const open =
-    pending === 1
-      ? "Its pending request stays open: people can still decide, and its deadline is paused."
-      : `Its ${pending.toLocaleString("en")} pending requests stay open: people can still decide, and their deadlines are paused.`;
+  const open = messages.openRequestsStay(pending);
   return [
-    `Until an admin unfreezes it, every new call of ${agent} is refused, reads included, and nothing that was approved starts.`,
+    messages.callsAreRefusedUntilUnfrozen(agent),
     ...(pending > 0 ? [open] : []),
-    "Calls that are running finish.",
-    `It also stops agents that ${agent} calls, and every key that has used its name.`,
+    messages.callsThatAreRunningFinish,
+    messages.itAlsoStops(agent),
   ];
 }
 
 /** "41 calls: 30 approved, 5 with changes, 6 rejected" */
 export function describeUse(tool: Omit<ToolActivity, "tool" | "first_used_at" | "last_used_at">): string {
   const parts: [number, string][] = [
-    [tool.allowed, "without asking"],
-    [tool.approved, "approved"],
-    [tool.edited, "approved with changes"],
-    [tool.rejected, "rejected"],
-    [tool.responded, "answered"],
-    [tool.expired, "expired"],
-    [tool.cancelled, "cancelled"],
-    [tool.pending, "pending"],
+    [tool.allowed, messages.withoutAsking],
+    [tool.approved, messages.approvedResult],
+    [tool.edited, messages.approvedWithChanges],
+    [tool.rejected, messages.rejected],
+    [tool.responded, messages.answered],
+    [tool.expired, messages.expired],
+    [tool.cancelled, messages.cancelled],
+    [tool.pending, messages.pending],
   ];
   const told = parts
     .filter(([count]) => count > 0)
     .map(([count, word]) => `${count.toLocaleString("en")} ${word}`);
-  if (!tool.calls) return "No calls with a record";
-  return `${countText(tool.calls, "call")}: ${told.join(", ")}`;
+  if (!tool.calls) return messages.noCallsWithRecord;
+  return `${countText(tool.calls, messages.call)}: ${told.join(", ")}`;
 }
 
 /** "1 call", "2 calls" */

@@ -1,4 +1,5 @@
 import type { Schemas } from "../../api/client";
+import * as messages from "./messages";
 import type { AgentInfo, ToolCallCounts, ToolInfo, VerdictReason } from "./queries";
 
 /** Omitted fields stay as they are. */
@@ -13,10 +14,10 @@ export interface AgentChange {
 
 /** What happens to a call, in short. */
 export const VERDICT_NAMES: Record<ToolInfo["verdict"], string> = {
-  ask: "needs approval",
-  allow: "runs without approval",
-  deny: "denied",
-  depends: "depends on the arguments",
+  ask: messages.needsApproval,
+  allow: messages.runsWithoutApproval,
+  deny: messages.denied,
+  depends: messages.dependsOnArguments,
 };
 
 /** Whether a tool needs approval, by the agent's switch and the tool's default. */
@@ -55,58 +56,39 @@ export function liftsGate(tool: ToolInfo): boolean {
   return tool.reasons.some((reason) => reason.by !== "rule");
 }
 
-const VERDICT_LABELS: Record<VerdictReason["verdict"], string> = {
-  allow: "runs without approval",
-  ask: "needs approval",
-  deny: "is denied",
-};
-
 /** The reason of a verdict, as a sentence. */
 export function explainReason(reason: VerdictReason, tool: ToolInfo): string {
-  const verdict = VERDICT_LABELS[reason.verdict];
-  const condition = reason.conditional ? ", depending on the arguments" : "";
-  if (reason.by === "rule") return `It ${verdict} because of the rule “${reason.rule}”${condition}.`;
+  const verdict = messages.VERDICT_LABELS[reason.verdict];
+  const condition = reason.conditional ? messages.dependingOnArguments : "";
+  if (reason.by === "rule") return messages.becauseOfRule(verdict, reason.rule, condition);
   if (reason.by === "switch" && reason.rule)
-    return `It ${verdict} because of the switch, although the rule “${reason.rule}” allows it${condition}.`;
-  if (reason.by === "switch") return `It ${verdict} because of the switch.`;
-  if (tool.always_asks) return `It ${verdict}: ${tool.always_asks}.`;
-  return `It ${verdict} by default: ${tool.effect ? `its effect is ${tool.effect}` : "its effect is not declared"}.`;
+    return messages.becauseOfSwitchAlthough(verdict, reason.rule, condition);
+  if (reason.by === "switch") return messages.becauseOfSwitch(verdict);
+  if (tool.always_asks) return messages.becauseItAlwaysAsks(verdict, tool.always_asks);
+  return messages.byDefault(verdict, tool.effect);
 }
-
-const STATUS_LABELS: [statuses: string[], one: string, many: string][] = [
-  [["succeeded"], "succeeded", "succeeded"],
-  [["failed", "unknown"], "failed or has an unknown outcome", "failed or have an unknown outcome"],
-  [["approved", "running"], "is in progress", "are in progress"],
-  [["rejected"], "was rejected", "were rejected"],
-  [["responded"], "was answered", "were answered"],
-  [["expired"], "expired", "expired"],
-  [["cancelled"], "was cancelled", "were cancelled"],
-  [["pending"], "is pending", "are pending"],
-];
 
 /** "It called this 12 times in the last 30 days: 9 succeeded, 3 were rejected." */
 export function describeCallCounts(calls: ToolCallCounts, agent: string, days: number): string {
   const total = Object.values(calls.by_status).reduce((sum, count) => sum + count, 0);
-  const parts = STATUS_LABELS.map(([statuses, one, many]) => {
+  const parts = messages.STATUS_LABELS.map(([statuses, one, many]) => {
     const count = statuses.reduce((sum, status) => sum + (calls.by_status[status] ?? 0), 0);
     return count ? `${count.toLocaleString("en")} ${count === 1 ? one : many}` : "";
   }).filter(Boolean);
-  const times = total === 1 ? "once" : `${total.toLocaleString("en")} times`;
+  const times = messages.timesCalled(total);
   const callsText = total
-    ? `In the last ${days} days ${agent} called it ${times}: ${parts.join(", ")}.`
-    : `In the last ${days} days ${agent} made no recorded calls to it.`;
-  const reads = calls.reads
-    ? ` It ran without approval ${calls.reads.toLocaleString("en")} times, for all agents.`
-    : "";
-  return callsText + reads + (calls.complete ? "" : " Only the newest 100,000 calls were counted.");
+    ? messages.calledInDays(days, agent, times, parts.join(", "))
+    : messages.noCallsInDays(days, agent);
+  const reads = calls.reads ? messages.ranWithoutApproval(calls.reads) : "";
+  return messages.onlyNewestCounted(calls.complete, callsText + reads);
 }
 
 /** "built in", "from the configuration file": the origin of an agent. */
 export function nameSource(agent: AgentInfo): string {
   const words: Record<AgentInfo["source"], string> = {
-    stored: agent.base === null ? "made here" : "changed here",
-    configuration: "from the configuration file",
-    "built-in": "built in",
+    stored: agent.base === null ? messages.madeHere : messages.changedHere,
+    configuration: messages.fromConfigurationFile,
+    "built-in": messages.builtIn,
     calls: "external",
   };
   return words[agent.source];
@@ -114,25 +96,26 @@ export function nameSource(agent: AgentInfo): string {
 
 /** What deleting the settings made here is called on the page. */
 export function deletionLabel(agent: AgentInfo): string {
-  if (agent.base === "configuration") return "Restore the file’s settings";
-  if (agent.base === "built-in") return "Restore built-in settings";
-  return agent.base === "calls" ? "Delete settings" : "Delete agent";
+  if (agent.base === "configuration") return messages.restoreFilesSettings;
+  if (agent.base === "built-in") return messages.restoreBuiltInSettings;
+  return agent.base === "calls" ? messages.deleteSettings : messages.deleteAgent;
 }
 
 export function deletionTitle(agent: AgentInfo): string {
-  if (agent.base === "configuration") return `Restore the file’s settings of ${agent.name}?`;
-  if (agent.base === "built-in") return `Restore the built-in settings of ${agent.name}?`;
-  return agent.base === "calls" ? `Delete the settings of ${agent.name}?` : `Delete ${agent.name}?`;
+  if (agent.base === "configuration") return messages.restoreFilesSettingsOf(agent.name);
+  if (agent.base === "built-in") return messages.restoreBuiltInSettingsOf(agent.name);
+  return agent.base === "calls"
+    ? messages.deleteSettingsOf(agent.name)
+    : messages.deleteAgentNamed(agent.name);
 }
 
 /** The origin of an agent, as a sentence without its full stop. */
 export function describeOrigin(agent: AgentInfo): string {
   const words: Record<AgentInfo["source"], string> = {
-    stored: agent.base === null ? "This agent was made here" : "This agent was changed here",
-    configuration:
-      "This agent comes from the configuration file. Changes made here are stored and override the file",
-    "built-in": "This agent is built in. Changes made here are stored and override it",
-    calls: "This agent runs outside Interlock",
+    stored: agent.base === null ? messages.wasMadeHere : messages.wasChangedHere,
+    configuration: messages.comesFromFile,
+    "built-in": messages.isBuiltIn,
+    calls: messages.runsOutsideInterlock,
   };
   return words[agent.source];
 }

@@ -1,4 +1,5 @@
 import { makeAgentChange, type AgentChange, type AgentFields } from "./agentChange";
+import * as messages from "./messages";
 import type { AgentInfo } from "./queries";
 
 /** The values of the form; `base` is the agent as it was when the draft was begun, null for a new one. */
@@ -17,9 +18,9 @@ export interface AgentDraft {
 }
 
 export const AGENT_LIMITS = [
-  { name: "turns", label: "Turns", unit: "Model turns, 1 to 1,000", placeholder: "30" },
-  { name: "tokens", label: "Tokens", unit: "At most 100,000,000", placeholder: "500000" },
-  { name: "time", label: "Time", unit: "Such as 90s, 10m or 1h, at most 1d", placeholder: "15m" },
+  { name: "turns", label: messages.turns, unit: messages.turnsRange, placeholder: "30" },
+  { name: "tokens", label: messages.tokens, unit: messages.tokensRange, placeholder: "500000" },
+  { name: "time", label: messages.time, unit: messages.timeRange, placeholder: "15m" },
 ] as const;
 
 export const MAX_AGENT_NAME = 58;
@@ -75,9 +76,9 @@ export function copyName(name: string, taken: string[]): string {
 
 /** Why the name cannot be that of a new agent; empty if it can. */
 export function nameProblem(name: string): string {
-  if (!name) return "Enter a name.";
-  if (!NAME.test(name)) return "Use letters, digits, _ and - only.";
-  return name.length > MAX_AGENT_NAME ? `Use at most ${MAX_AGENT_NAME} characters.` : "";
+  if (!name) return messages.enterName;
+  if (!NAME.test(name)) return messages.useLettersDigitsAndOnly;
+  return name.length > MAX_AGENT_NAME ? messages.useAtMostCharacters(MAX_AGENT_NAME) : "";
 }
 
 type SettingName = Exclude<keyof AgentDraft, "base" | "name" | "reason">;

@@ -2,6 +2,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { callApi, type Schemas } from "../../api/client";
 import { live } from "../../live/live";
+import * as messages from "./declaredMessages";
 
 export type ListedTool = Schemas["ToolTrustInfo"];
 export type ListedTools = Schemas["ToolTrustList"];
@@ -63,7 +64,7 @@ interface PinPlan {
 export function makePinPlan(tools: ListedTool[]): PinPlan {
   const declared = tools.filter((tool) => tool.standing === "declared");
   const reason = (tool: ListedTool) =>
-    tool.named_by || describeLookalikes(tool) || (tool.effect ? "" : "its effect is not declared");
+    tool.named_by || describeLookalikes(tool) || (tool.effect ? "" : messages.itsEffectIsNotDeclared);
   const pinned = declared.filter((tool) => !reason(tool));
   const leftOut = declared.filter(reason).map((tool) => ({ name: tool.name, reason: reason(tool) }));
   return {
@@ -78,14 +79,11 @@ export function describeTrust(list: ListedTools): string {
 }
 
 function trustSentence({ on_word, trust_declared }: ListedTools): string {
-  if (!trust_declared)
-    return "The policy does not trust declared effects: declared tools need approval until they are pinned.";
-  if (on_word === 0) return "No tool is trusted on its declaration alone.";
+  if (!trust_declared) return messages.declaredEffectsAreNotTrusted;
+  if (on_word === 0) return messages.noToolIsTrusted;
   const [tools, them] =
-    on_word === 1
-      ? ["1 tool is trusted on its declaration alone", "it"]
-      : [`${on_word} tools are trusted on their declaration alone`, "them"];
-  return `${tools}: only agents state what ${them === "it" ? "it does" : "they do"}. Pin ${them}, or set trust_declared: false in the policy.`;
+    on_word === 1 ? [messages.oneToolIsTrusted, "it"] : [messages.toolsAreTrusted(on_word), "them"];
+  return messages.onlyAgentsStateThis(tools, them);
 }
 
 /** With non-ASCII characters as code points, so that similar names differ. */
@@ -94,10 +92,10 @@ const spellOut = (name: string): string =>
 
 /** Empty if no other tool has a similar name. */
 export const describeLookalikes = ({ name, looks_like }: ListedTool): string =>
-  looks_like.length ? `its name, ${spellOut(name)}, looks like ${looks_like.map(spellOut).join(", ")}` : "";
+  looks_like.length ? messages.itsNameLooksLike(spellOut(name), looks_like.map(spellOut).join(", ")) : "";
 
 export function describeCalls(tool: ListedTool): string {
-  const calls = tool.calls === 1 ? "1 call" : `${tool.calls.toLocaleString("en")} calls`;
-  const agents = tool.agents.length ? `, declared by ${tool.agents.join(", ")}` : "";
-  return `${calls} in 30 days${agents}`;
+  const calls = messages.callCount(tool.calls);
+  const agents = tool.agents.length ? messages.declaredBySuffix(tool.agents.join(", ")) : "";
+  return messages.in30Days(calls, agents);
 }

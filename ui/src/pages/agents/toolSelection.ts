@@ -1,3 +1,4 @@
+import * as messages from "./messages";
 import type { ToolInfo } from "./queries";
 
 /** A tool that agents of the chat can have, with the name by which all tools of its source are chosen. */
@@ -23,7 +24,7 @@ export function groupTools(tools: SelectableTool[]): ToolGroup[] {
   const names = [...new Set(tools.map((tool) => tool.group))].sort();
   return names.map((name) => ({
     name,
-    label: name.startsWith("mcp:") ? `MCP server ${name.slice(4)}` : name,
+    label: name.startsWith("mcp:") ? messages.mcpServerNamed(name.slice(4)) : name,
     tools: tools.filter((tool) => tool.group === name),
   }));
 }

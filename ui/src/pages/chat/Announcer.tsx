@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from "react";
 import css from "./Message.module.css";
+import * as messages from "./messages";
 import type { ThreadState } from "./threadState";
 import type { TranscriptItem } from "./transcriptItems";
 
@@ -29,13 +30,13 @@ export function Announcer({ items, status }: { items: TranscriptItem[]; status: 
 function announcementFor(item: TranscriptItem): string {
   switch (item.kind) {
     case "reply":
-      return item.isAside ? "" : `Agent: ${item.text}`;
+      return item.isAside ? "" : messages.agentSaid(item.text);
     case "card":
-      return "A request needs a decision.";
+      return messages.requestNeedsDecision;
     case "confirmation":
-      return `Question: ${item.message}`;
+      return messages.questionAsked(item.message);
     case "end":
-      return item.ended.status === "stopped" ? "Stopped." : `Error: ${item.ended.reason}`;
+      return item.ended.status === "stopped" ? messages.stopped : messages.errorWithReason(item.ended.reason);
     default:
       return "";
   }

@@ -11,24 +11,25 @@ import {
 import css from "./CallLine.module.css";
 import { summarizeResult } from "./cardLine";
 import type { ChatCall, ResultEntry } from "./threadEntries";
+import * as messages from "./transcriptMessages";
 
 const MAX_LENGTH = 4_000; // characters of arguments or a result
 
 type Tone = "good" | "bad" | "unknown" | "over" | "working";
 
 const STATUS_LABELS: Record<string, [label: string, tone: Tone]> = {
-  succeeded: ["Done", "good"],
-  allowed: ["Done", "good"],
-  answered: ["Answered", "over"],
-  responded: ["Answered, not run", "over"],
-  confirming: ["Needs confirmation", "over"],
-  rejected: ["Rejected", "bad"],
-  denied: ["Denied", "bad"],
-  expired: ["Expired", "over"],
-  cancelled: ["Withdrawn", "over"],
-  failed: ["Failed", "bad"],
-  invalid: ["Not run: invalid arguments", "bad"],
-  unknown: ["Outcome unknown", "unknown"],
+  succeeded: [messages.done, "good"],
+  allowed: [messages.done, "good"],
+  answered: [messages.answered, "over"],
+  responded: [messages.answeredNotRun, "over"],
+  confirming: [messages.needsConfirmation, "over"],
+  rejected: [messages.rejected, "bad"],
+  denied: [messages.denied, "bad"],
+  expired: [messages.expired, "over"],
+  cancelled: [messages.withdrawn, "over"],
+  failed: [messages.failed, "bad"],
+  invalid: [messages.notRunInvalidArguments, "bad"],
+  unknown: [messages.outcomeUnknown, "unknown"],
 };
 
 /** One tool call in a line: its name and what came of it; arguments and result are folded. */
@@ -45,7 +46,7 @@ export function CallLine({ call, result }: { call: ChatCall; result?: ResultEntr
       onToggle={(event) => setOpen(event.currentTarget.open)}
     >
       <summary className={css.head}>
-        <CallIcon tone={tone} isAnswer={label.startsWith("Answered")} />
+        <CallIcon tone={tone} isAnswer={label.startsWith(messages.answered)} />
         <span className={css.name}>{call.name}</span>
         <span>
           {label}
@@ -55,8 +56,10 @@ export function CallLine({ call, result }: { call: ChatCall; result?: ResultEntr
       </summary>
       {isOpen && (
         <div className={css.about}>
-          {call.args !== undefined && call.args !== null && <Value name="Arguments" value={call.args} />}
-          {result && <Value name="Result" value={result.result} />}
+          {call.args !== undefined && call.args !== null && (
+            <Value name={messages.argumentsLabel} value={call.args} />
+          )}
+          {result && <Value name={messages.result} value={result.result} />}
         </div>
       )}
     </details>
@@ -64,8 +67,8 @@ export function CallLine({ call, result }: { call: ChatCall; result?: ResultEntr
 }
 
 function readStatus(result: ResultEntry | undefined): [label: string, tone: Tone] {
-  if (!result) return ["Running", "working"];
-  return STATUS_LABELS[result.status] ?? [result.status || "Done", "over"];
+  if (!result) return [messages.running, "working"];
+  return STATUS_LABELS[result.status] ?? [result.status || messages.done, "over"];
 }
 
 function CallIcon({ tone, isAnswer }: { tone: Tone; isAnswer: boolean }) {
@@ -87,9 +90,7 @@ function Value({ name, value }: { name: string; value: unknown }) {
     <>
       <div>{name}</div>
       <pre className={css.value} tabIndex={0} aria-label={name}>
-        {omitted > 0
-          ? `${text.slice(0, MAX_LENGTH)}\n… ${omitted.toLocaleString("en")} more characters`
-          : text}
+        {omitted > 0 ? messages.textWithMoreCharacters(text.slice(0, MAX_LENGTH), omitted) : text}
       </pre>
     </>
   );

@@ -8,6 +8,7 @@ import { EmptyState, ErrorMessage } from "../../components/States";
 import { Announcer } from "./Announcer";
 import css from "./Chat.module.css";
 import { Composer } from "./Composer";
+import * as messages from "./messages";
 import { ModelNotice } from "./ModelNotice";
 import { ThreadPanel, ThreadSheet } from "./ThreadPanel";
 import { useThreadReader, type ThreadSnapshot } from "./threadReader";
@@ -24,9 +25,7 @@ export default function Chat() {
   const { thread } = useParams<{ thread?: string }>();
   const me = useMe();
   if (me.data && !mayDecide(me.data))
-    return (
-      <EmptyState title="Chat is available to reviewers and admins">Ask an admin for access.</EmptyState>
-    );
+    return <EmptyState title={messages.chatIsForReviewers}>{messages.askAdminForAccess}</EmptyState>;
   return (
     <div className={css.chat}>
       <ThreadPanel current={thread} />
@@ -50,7 +49,7 @@ function Conversation({ thread }: { thread: string | undefined }) {
   const agent = snapshot?.thread?.agent ?? agents.chosen;
   usePageTitle(snapshot?.thread?.title ?? "");
   return (
-    <section className={css.conversation} aria-label="Chat">
+    <section className={css.conversation} aria-label={messages.chat}>
       <Head thread={thread} snapshot={snapshot} />
       <Suspense fallback={<div />}>
         {reader && snapshot ? (
@@ -94,21 +93,21 @@ function Head({ thread, snapshot }: { thread: string | undefined; snapshot: Thre
     <div className={css.head}>
       <ThreadSheet current={thread} />
       <Title order={1} size="h4" className={css.title} title={details?.title}>
-        {thread ? details?.title || "Chat" : "New chat"}
+        {thread ? details?.title || messages.chat : messages.newChat}
       </Title>
       {details && (
         <>
-          <span className={css.agent} title="Agent">
+          <span className={css.agent} title={messages.agent}>
             <IconAgents size={14} />
             {details.agent}
           </span>
           <Link
             href={`/history?thread_id=${encodeURIComponent(details.id)}`}
             className={css.history}
-            aria-label="All calls in this chat"
+            aria-label={messages.allCallsInThisChat}
           >
             <IconHistory size={16} />
-            <span>All calls in this chat</span>
+            <span>{messages.allCallsInThisChat}</span>
           </Link>
         </>
       )}
@@ -124,9 +123,6 @@ function useReadOnlyReason(snapshot: ThreadSnapshot | null): string {
   const me = useMe();
   const thread = snapshot?.thread;
   if (!thread || !me.data) return "";
-  if (thread.user !== me.data.name)
-    return `This chat belongs to ${thread.user}. You can read it and stop it.`;
-  return thread.agent_missing
-    ? `The agent ${thread.agent} does not exist any more. You can read this chat, but not continue it.`
-    : "";
+  if (thread.user !== me.data.name) return messages.chatBelongsTo(thread.user);
+  return thread.agent_missing ? messages.agentIsGone(thread.agent) : "";
 }

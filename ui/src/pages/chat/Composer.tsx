@@ -5,6 +5,7 @@ import { useApprovalAction } from "../../api/approvals";
 import { callApi } from "../../api/client";
 import { SETTLE_MS } from "../../card/clock";
 import css from "./Composer.module.css";
+import * as messages from "./messages";
 import type { ThreadReader } from "./threadReader";
 import type { OpenRequest } from "./transcriptItems";
 import { useMessageDraft } from "./useMessageDraft";
@@ -77,13 +78,10 @@ export function Composer({
       <div className={css.note} id={note} role="status">
         {refused ? (
           <span>
-            <strong>Not sent.</strong> {refused.message}
+            <strong>{messages.notSent}</strong> {refused.message}
           </span>
         ) : (
-          question.isSent &&
-          recipient.approval &&
-          isEmpty &&
-          "Question sent. The answer appears in the request."
+          question.isSent && recipient.approval && isEmpty && messages.questionSent
         )}
       </div>
       <div className={css.input}>
@@ -91,7 +89,7 @@ export function Composer({
           ref={field}
           className={css.text}
           data-message
-          aria-label="Message"
+          aria-label={messages.message}
           aria-describedby={note}
           placeholder={placeholderOf(recipient, agent)}
           rows={1}
@@ -110,7 +108,7 @@ export function Composer({
         />
         {!(workingReader && isEmpty) && (
           <Button type="submit" mih={40} disabled={isEmpty} loading={isSending}>
-            {refused && !isEmpty ? "Try again" : recipient.approval ? "Ask" : "Send"}
+            {refused && !isEmpty ? messages.tryAgain : recipient.approval ? messages.ask : messages.send}
           </Button>
         )}
         {workingReader && <StopButton reader={workingReader} />}
@@ -120,8 +118,8 @@ export function Composer({
 }
 
 function placeholderOf({ kind, tool }: Recipient, agent: string): string {
-  if (kind === "message") return "Write a message";
-  return kind === "question" ? `Ask ${agent} about ${tool}…` : "Write a new instruction";
+  if (kind === "message") return messages.writeMessage;
+  return kind === "question" ? messages.askAbout(agent, tool) : messages.writeNewInstruction;
 }
 
 /** Whether to ask about an open request or to withdraw all of them, before anything is sent. */
@@ -138,7 +136,7 @@ function RecipientChoice({
   const isOne = requests.length === 1;
   return (
     <div className={css.recipient}>
-      <div className={css.choice} role="radiogroup" aria-label="What to send">
+      <div className={css.choice} role="radiogroup" aria-label={messages.whatToSend}>
         <label>
           <input
             type="radio"
@@ -146,7 +144,7 @@ function RecipientChoice({
             checked={recipient.kind === "question"}
             onChange={() => recipient.choose("question")}
           />
-          <span>{isOne ? "Ask about this request" : "Ask about a request"}</span>
+          <span>{isOne ? messages.askAboutThisRequest : messages.askAboutRequest}</span>
         </label>
         <label>
           <input
@@ -158,19 +156,19 @@ function RecipientChoice({
               if (!currentTarget.matches(":focus-visible")) setTimeout(onChosen); // the arrow keys go on choosing
             }}
           />
-          <span>New instruction</span>
+          <span>{messages.newInstruction}</span>
         </label>
       </div>
       {recipient.kind === "question" && !isOne && (
         <select
           className={css.select}
-          aria-label="Request"
+          aria-label={messages.request}
           value={recipient.approval}
           onChange={(event) => recipient.chooseRequest(event.currentTarget.value)}
         >
           {requests.map(({ approval, tool }, number) => (
             <option key={approval} value={approval}>
-              {number + 1} of {requests.length}: {tool}
+              {messages.requestOfRequests(number + 1, requests.length, tool)}
             </option>
           ))}
         </select>
@@ -181,8 +179,8 @@ function RecipientChoice({
         data-withdraws={recipient.kind === "instruction" || undefined}
       >
         {recipient.kind === "question"
-          ? `The request${isOne ? " stays" : "s stay"} open.`
-          : `Withdraws ${requests.length} open ${isOne ? "request" : "requests"}.`}
+          ? messages.requestsStayOpen(isOne)
+          : messages.withdrawsOpenRequests(requests.length, isOne)}
       </span>
     </div>
   );
@@ -258,7 +256,7 @@ function StopButton({ reader }: { reader: ThreadReader }) {
       onClick={() => stop.mutate()}
       title={stop.error?.message}
     >
-      {stop.error ? "Stop (try again)" : "Stop"}
+      {stop.error ? messages.stopTryAgain : messages.stop}
     </Button>
   );
 }

@@ -7,6 +7,7 @@ import { IconApproved, IconClock, IconRejected, IconUnfold } from "../../compone
 import lineCss from "./CallLine.module.css";
 import css from "./Confirmation.module.css";
 import type { TranscriptItem } from "./transcriptItems";
+import * as messages from "./transcriptMessages";
 
 type Question = TranscriptItem & { kind: "confirmation" };
 
@@ -34,7 +35,7 @@ export function Confirmation({
     <div
       role="group"
       className={css.box}
-      aria-label="Confirmation"
+      aria-label={messages.confirmation}
       data-confirmation={question.state}
       data-open
     >
@@ -42,10 +43,10 @@ export function Confirmation({
       {question.state === "open" && onSend && (
         <div className={css.buttons}>
           <Button mih={44} disabled={isAnswered} onClick={() => answer("yes")}>
-            Yes, do it
+            {messages.yesDoIt}
           </Button>
           <Button mih={44} variant="default" disabled={isAnswered} onClick={() => answer("no")}>
-            No
+            {messages.no}
           </Button>
         </div>
       )}
@@ -57,13 +58,13 @@ function Details({ question: { tool, message, would } }: { question: Question })
   return (
     <>
       <Text size="sm">
-        <span className={lineCss.name}>{tool}</span> needs your confirmation
+        <span className={lineCss.name}>{tool}</span> {messages.needsYourConfirmation}
       </Text>
       <p className={css.what}>
         <MultilineText text={message} />
       </p>
       {would !== null && would !== undefined && (
-        <pre className={css.would} tabIndex={0} aria-label="What would happen">
+        <pre className={css.would} tabIndex={0} aria-label={messages.whatWouldHappen}>
           {typeof would === "string" ? <MultilineText text={would} /> : visibleJson(stringifyJson(would, 2))}
         </pre>
       )}
@@ -76,14 +77,14 @@ function ClosedConfirmation({ question, person }: { question: Question; person: 
   const Icon = answer === "yes" ? IconApproved : answer === "no" ? IconRejected : IconClock;
   return (
     <details
-      aria-label="Confirmation"
+      aria-label={messages.confirmation}
       className={lineCss.request}
       data-confirmation="over"
       data-tone={answer === "yes" ? "good" : answer === "no" ? "bad" : "over"}
     >
       <summary className={lineCss.line}>
         <Icon className={lineCss.icon} size={16} />
-        <b>{answer ? `${person} answered ${answer}.` : "This question is closed."}</b>
+        <b>{answer ? messages.personAnswered(person, answer) : messages.thisQuestionIsClosed}</b>
         <span className={lineCss.sentence}>
           <VisibleText text={escapeInvisible(message)} />
         </span>

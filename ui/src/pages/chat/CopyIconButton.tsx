@@ -1,6 +1,7 @@
 import { useEffect, useState, type RefObject } from "react";
 import { IconCheck, IconCopy } from "../../components/icons";
 import css from "./Markdown.module.css";
+import * as messages from "./messages";
 
 const SHOWN_FOR = 2_000;
 
@@ -22,16 +23,16 @@ export function CopyIconButton({
   }, [outcome]);
   const select = () => {
     if (source.current) getSelection()?.selectAllChildren(source.current);
-    setOutcome("Press Ctrl+C");
+    setOutcome(messages.pressCtrlC);
   };
   const copy = () => {
     const clipboard = navigator.clipboard as Clipboard | undefined;
-    if (clipboard) clipboard.writeText(text).then(() => setOutcome("Copied"), select);
+    if (clipboard) clipboard.writeText(text).then(() => setOutcome(messages.copied), select);
     else select();
   };
   return (
     <button type="button" className={css.copy} onClick={copy} title={label}>
-      {outcome === "Copied" ? <IconCheck size={14} aria-hidden /> : <IconCopy size={14} aria-hidden />}
+      {outcome === messages.copied ? <IconCheck size={14} aria-hidden /> : <IconCopy size={14} aria-hidden />}
       <span role="status">{outcome}</span>
       {!outcome && <span className={css.hidden}>{label}</span>}
     </button>

@@ -3,6 +3,7 @@ import { parseBlocks, type Block, type ListItem } from "./blocks";
 import { CopyIconButton } from "./CopyIconButton";
 import type { Inline } from "./inlines";
 import css from "./Markdown.module.css";
+import * as messages from "./transcriptMessages";
 
 /**
  * A model's words. Nothing that it writes can be pressed: no link, no button. The one button is ours, and copies a
@@ -41,7 +42,7 @@ function CodeBlock({ language, text }: { language: string; text: string }) {
     <div className={css.code}>
       <div className={css.codeHead}>
         <span>{language}</span>
-        <CopyIconButton text={text} source={code} label="Copy code" />
+        <CopyIconButton text={text} source={code} label={messages.copyCode} />
       </div>
       <pre>
         <code ref={code}>{text}</code>
@@ -65,7 +66,7 @@ function itemOf({ isDone, blocks }: ListItem, key: number): ReactNode {
   if (isDone === null) return <li key={key}>{blocks.map(blockOf)}</li>;
   return (
     <li key={key} data-task={isDone ? "done" : "open"}>
-      <span className={css.box} role="img" aria-label={isDone ? "Done:" : "Open:"} />
+      <span className={css.box} role="img" aria-label={isDone ? messages.doneTask : messages.openTask} />
       {blocks.map(blockOf)}
     </li>
   );
@@ -74,7 +75,7 @@ function itemOf({ isDone, blocks }: ListItem, key: number): ReactNode {
 /** Cells beyond the last column stay, so that no text is lost. A wide table scrolls by itself. */
 function tableOf({ aligns, header, rows }: Block & { kind: "table" }, key: number): ReactNode {
   return (
-    <div key={key} className={css.table} tabIndex={0} role="region" aria-label="Table">
+    <div key={key} className={css.table} tabIndex={0} role="region" aria-label={messages.table}>
       <table>
         <thead>
           <tr>
@@ -112,7 +113,7 @@ function inlineOf(inline: Inline, key: number): ReactNode {
     case "em":
       return <em key={key}>{inline.inlines.map(inlineOf)}</em>;
     case "image":
-      return `[image: ${inline.text} (${inline.address})]`;
+      return messages.imageAddress(inline.text, inline.address);
     case "link":
       return <Link key={key} address={inline.address} words={inline.inlines} />;
   }

@@ -5,6 +5,7 @@ import { useNearScreen } from "../../components/useNearScreen";
 import { CopyIconButton } from "./CopyIconButton";
 import { Markdown } from "./Markdown";
 import css from "./Message.module.css";
+import * as messages from "./transcriptMessages";
 
 const MAX_LENGTH = 20_000; // characters shown before "Show all"
 const MAX_STREAMED = 8_000; // characters rendered as Markdown while the reply streams in
@@ -13,7 +14,7 @@ const MAX_STREAMED = 8_000; // characters rendered as Markdown while the reply s
 export function UserMessage({ text }: { text: string }) {
   return (
     <div className={css.said} data-said dir="auto">
-      <span className={css.who}>You: </span>
+      <span className={css.who}>{messages.youSaid} </span>
       <LongText text={text}>{(shown) => shown}</LongText>
     </div>
   );
@@ -26,14 +27,14 @@ export function ModelMessage({ text, isComplete }: { text: string; isComplete: b
   return (
     <div className={css.answer}>
       <div className={css.reply} ref={container} data-reply={isComplete ? "whole" : "saying"} dir="auto">
-        <span className={css.who}>Agent: </span>
+        <span className={css.who}>{messages.agentSays} </span>
         <LongText text={text}>
           {(shown) => (isRich ? <Markdown text={shown} /> : <div className={css.plain}>{shown}</div>)}
         </LongText>
       </div>
       {isComplete && isNear && (
         <div className={css.tools}>
-          <CopyIconButton text={text} source={container} label="Copy answer" />
+          <CopyIconButton text={text} source={container} label={messages.copyAnswer} />
         </div>
       )}
     </div>
@@ -48,8 +49,8 @@ export function AgentAside({ text }: { text: string }) {
       <summary>
         <IconUnfold className={css.chevron} size={16} />
         <IconQuote size={16} />
-        <b>Agent&rsquo;s explanation</b>
-        <span>not verified · {text.length.toLocaleString("en")} characters</span>
+        <b>{messages.agentsExplanation}</b>
+        <span>{messages.notVerifiedCharacters(text.length)}</span>
       </summary>
       {isOpen && <ModelMessage text={text} isComplete />}
     </details>
@@ -64,7 +65,7 @@ function LongText({ text, children }: { text: string; children: (shown: string) 
       {children(text.slice(0, MAX_LENGTH))}
       <div>
         <Button className={css.more} variant="default" size="xs" mih={44} onClick={() => setOpen(true)}>
-          Show all {text.length.toLocaleString("en")} characters
+          {messages.showAllCharacters(text.length)}
         </Button>
       </div>
     </>

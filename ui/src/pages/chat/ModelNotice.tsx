@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useRef } from "react";
 import { callApi } from "../../api/client";
 import { CopyIconButton } from "./CopyIconButton";
+import * as messages from "./messages";
 import css from "./ModelNotice.module.css";
 import type { ChatAgents } from "./useChatAgents";
 
@@ -20,7 +21,7 @@ export function ModelNotice({ agents, agent }: { agents: ChatAgents; agent: stri
   if (!found?.problem) return null;
   return (
     <div role="alert" className={css.notice} data-model-problem>
-      <b>{found.name ? `${agent} cannot answer yet` : `No model is set, so ${agent} cannot answer`}</b>
+      <b>{found.name ? messages.cannotAnswerYet(agent) : messages.noModelSoCannotAnswer(agent)}</b>
       {found.name ? <p>{found.problem}</p> : <HowToSet />}
     </div>
   );
@@ -30,13 +31,13 @@ function HowToSet() {
   const line = useRef<HTMLElement>(null);
   return (
     <>
-      <p>Set a key on the server, and start it again:</p>
+      <p>{messages.setKeyAndRestart}</p>
       <div className={css.line}>
         <code ref={line}>{SETTING}</code>
-        <CopyIconButton text={SETTING} source={line} label="Copy this line" />
+        <CopyIconButton text={SETTING} source={line} label={messages.copyThisLine} />
       </div>
       <p>
-        ANTHROPIC_API_KEY and GOOGLE_API_KEY work too. <code>interlock serve --demo</code> needs no key.
+        {messages.otherKeysWork} <code>interlock serve --demo</code> {messages.needsNoKey}
       </p>
     </>
   );

@@ -1,4 +1,5 @@
 import { NativeSelect, Stack, Text } from "@mantine/core";
+import * as messages from "./messages";
 import { PhraseButtons } from "./PhraseButtons";
 import css from "./Transcript.module.css";
 import type { ChatAgents } from "./useChatAgents";
@@ -26,23 +27,23 @@ export function NewConversation({
   isSending: boolean;
 }) {
   return (
-    <div className={css.scroller} tabIndex={0} role="region" aria-label="Suggestions">
+    <div className={css.scroller} tabIndex={0} role="region" aria-label={messages.suggestions}>
       <Stack className={css.column} gap="md" py="xl">
         <Text size="lg" fw={600}>
-          What should the agent do?
+          {messages.whatShouldAgentDo}
         </Text>
-        <Text>
-          {agents.isScripted
-            ? "This is the demo: a script answers, which understands sentences such as these. Write help to see them all. "
-            : `${agents.chosen} answers, looks things up, and acts with ${toolsLabel(agents)}. `}
-          Calls that change something wait here for your approval.
-        </Text>
+        <Text>{messages.newChatIntroduction(agents.isScripted, agents.chosen, toolsLabel(agents))}</Text>
         {agents.isDemo && (
-          <PhraseButtons label="Starters" phrases={STARTERS} onSend={onSend} isDisabled={isSending} />
+          <PhraseButtons
+            label={messages.starters}
+            phrases={STARTERS}
+            onSend={onSend}
+            isDisabled={isSending}
+          />
         )}
         {agents.all.length > 1 && (
           <NativeSelect
-            label="Agent"
+            label={messages.agent}
             maw={300}
             size="md"
             value={agents.chosen}
@@ -57,6 +58,6 @@ export function NewConversation({
 
 function toolsLabel({ all, chosen }: ChatAgents): string {
   const tools = all.find((agent) => agent.name === chosen)?.tools ?? [];
-  if (tools.length === 0) return "no tools";
-  return tools.includes("*") ? "all configured tools" : tools.slice(0, 8).join(", ");
+  if (tools.length === 0) return messages.noTools;
+  return tools.includes("*") ? messages.allConfiguredTools : tools.slice(0, 8).join(", ");
 }

@@ -16,6 +16,7 @@ import {
 import css from "./CallLine.module.css";
 import { describeDecided, type DecidedLine } from "./cardLine";
 import type { TranscriptItem } from "./transcriptItems";
+import * as messages from "./transcriptMessages";
 
 const ApprovalCard = lazy(async () => ({ default: (await import("../../card/ApprovalCard")).ApprovalCard }));
 
@@ -30,7 +31,7 @@ interface Props {
 export function RequestItem({ item, onChanged, onShrunk }: Props) {
   const { asked, decided, call, result } = item;
   const [container, isNear] = useNearScreen<HTMLDivElement>();
-  const waiting = <div className={css.line}>{decided ? "A decided request" : "A request"}</div>;
+  const waiting = <div className={css.line}>{decided ? messages.aDecidedRequest : messages.aRequest}</div>;
   return (
     <div
       ref={container}
@@ -39,7 +40,9 @@ export function RequestItem({ item, onChanged, onShrunk }: Props) {
       data-call={call?.name}
       data-state={call && (result?.status ?? "waits")}
     >
-      {asked.path.length > 1 && <div className={css.path}>Requested by {asked.path.join(" › ")}</div>}
+      {asked.path.length > 1 && (
+        <div className={css.path}>{messages.requestedBy(asked.path.join(" › "))}</div>
+      )}
       {isNear ? (
         <Suspense fallback={waiting}>
           <NearRequest asked={asked} onChanged={onChanged} onShrunk={onShrunk} />
@@ -115,7 +118,16 @@ function Decider({ line: { by, at } }: { line: DecidedLine }) {
   const time = new Date(at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
   return (
     <>
-      {" · "}by {by === me ? "you" : by === "interlock" ? "Interlock" : <VisibleText text={by} />},{" "}
+      {" "}
+      {messages.byPerson}{" "}
+      {by === me ? (
+        messages.youInSentence
+      ) : by === "interlock" ? (
+        messages.interlock
+      ) : (
+        <VisibleText text={by} />
+      )}
+      ,{" "}
       <time dateTime={at} title={formatDateTime(at)}>
         {time}
       </time>
@@ -151,7 +163,7 @@ function UndoButton({ approval, onChanged }: { approval: ApprovalSnapshot; onCha
     <>
       {left > 0 && (
         <button type="button" className={css.undo} disabled={undo.isPending} onClick={takeBack}>
-          Undo ({left} s)
+          {messages.undoWithin(left)}
         </button>
       )}
       {undo.error && <span role="alert">{undo.error.message}</span>}

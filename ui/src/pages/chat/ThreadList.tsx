@@ -8,13 +8,8 @@ import { IconPlus, IconSearch } from "../../components/icons";
 import { ErrorMessage } from "../../components/States";
 import { TimeAgo } from "../../components/TimeAgo";
 import { live } from "../../live/live";
+import * as messages from "./messages";
 import css from "./ThreadList.module.css";
-
-const STATUS_LABELS: Record<string, string> = {
-  waiting: "Waiting",
-  running: "Running",
-  ready: "Running",
-};
 
 /** Conversations, newest first; more are loaded while scrolling. */
 export function ThreadList({ current }: { current: string | undefined }) {
@@ -25,12 +20,12 @@ export function ThreadList({ current }: { current: string | undefined }) {
     <>
       <div className={css.search}>
         <Button component={Link} href="/chat" variant="default" leftSection={<IconPlus size={16} />}>
-          New chat
+          {messages.newChat}
         </Button>
         <TextInput
           type="search"
-          aria-label="Search chats"
-          placeholder="Search chats"
+          aria-label={messages.searchChats}
+          placeholder={messages.searchChats}
           leftSection={<IconSearch size={16} />}
           value={query}
           onChange={(event) => setQuery(event.currentTarget.value)}
@@ -53,10 +48,10 @@ export function ThreadList({ current }: { current: string | undefined }) {
 function Row({ thread, isCurrent }: { thread: ThreadInfo; isCurrent: boolean }) {
   return (
     <Link href={`/chat/${thread.id}`} className={css.thread} aria-current={isCurrent ? "page" : undefined}>
-      <span className={css.name}>{thread.title || "Erased"}</span>
+      <span className={css.name}>{thread.title || messages.erased}</span>
       <span className={css.about}>
-        {STATUS_LABELS[thread.status] ? (
-          <span data-status={thread.status}>{STATUS_LABELS[thread.status]}</span>
+        {messages.STATUS_LABELS[thread.status] ? (
+          <span data-status={thread.status}>{messages.STATUS_LABELS[thread.status]}</span>
         ) : (
           <TimeAgo at={thread.updated_at} />
         )}
@@ -81,7 +76,7 @@ function ListEnd({ threads, search }: { threads: ReturnType<typeof useThreads>; 
       {(threads.isPending || isFetchingNextPage) && <Loader size="sm" m="sm" />}
       {!threads.isPending && !hasNextPage && threads.items.length === 0 && (
         <Text size="sm" p="xs">
-          {search ? "No chat has these words in its title." : "No chats yet. Write a message to start one."}
+          {search ? messages.noChatFound : messages.noChatsYetWriteMessage}
         </Text>
       )}
     </div>

@@ -13,6 +13,7 @@ import type { ThreadReader, ThreadSnapshot } from "./threadReader";
 import type { EndedEntry } from "./threadEntries";
 import css from "./Transcript.module.css";
 import { hasUndoableRejection, isAskingToConfirm, openCards, type TranscriptItem } from "./transcriptItems";
+import * as messages from "./transcriptMessages";
 import { useScrollPosition } from "./useScrollPosition";
 import { useShiftGuard } from "./useShiftGuard";
 
@@ -50,7 +51,7 @@ export function Transcript({ reader, snapshot, items, onSend }: Props) {
           ref={column}
           role="log"
           aria-live="off"
-          aria-label="Messages"
+          aria-label={messages.messages}
           tabIndex={0}
         >
           {snapshot.hasEarlier && <EarlierButton reader={reader} />}
@@ -59,7 +60,7 @@ export function Transcript({ reader, snapshot, items, onSend }: Props) {
               <Item
                 item={item}
                 reader={reader}
-                person={owner === me ? "You" : owner}
+                person={owner === me ? messages.you : owner}
                 onSend={onSend}
                 onChanged={onChanged}
                 onShrunk={guard.start}
@@ -77,11 +78,11 @@ export function Transcript({ reader, snapshot, items, onSend }: Props) {
         </div>
       </div>
       <div className={css.early} role="status">
-        {guard.isEarly && "One moment"}
+        {guard.isEarly && messages.oneMoment}
       </div>
       {hasNewItems && (
         <Button className={css.newer} size="sm" mih={44} onClick={follow}>
-          New messages
+          {messages.newMessages}
         </Button>
       )}
     </div>
@@ -116,7 +117,7 @@ const Item = memo(function Item({ item, reader, person, onSend, onChanged, onShr
     case "end":
       return <TurnEnd ended={item.ended} reader={item.isLast && isIdle && onSend ? reader : null} />;
     case "suggestions":
-      return onSend && <PhraseButtons label="Suggestions" phrases={item.phrases} onSend={onSend} />;
+      return onSend && <PhraseButtons label={messages.suggestions} phrases={item.phrases} onSend={onSend} />;
     case "note":
       return <LogNote text={item.text} />;
   }
@@ -142,17 +143,11 @@ function WorkingIndicator({
 }) {
   if (state.status === "idle" || !thread || (state.draft && !isAskingToConfirm(items))) return null;
   const open = openCards(items).length;
-  if (open > 0)
-    return (
-      <div className={css.working}>
-        {open === 1 ? "1 request needs a decision." : `${open} requests need a decision.`}
-      </div>
-    );
-  if (hasUndoableRejection(items))
-    return <div className={css.working}>The agent is told about the rejection once it cannot be undone.</div>;
+  if (open > 0) return <div className={css.working}>{messages.requestsNeedDecision(open)}</div>;
+  if (hasUndoableRejection(items)) return <div className={css.working}>{messages.rejectionIsToldLater}</div>;
   return (
     <div className={css.working}>
-      <span className={css.spinner} /> Working
+      <span className={css.spinner} /> {messages.working}
     </div>
   );
 }
@@ -163,7 +158,7 @@ function EarlierButton({ reader }: { reader: ThreadReader }) {
     <>
       {load.error && <ErrorMessage error={load.error} />}
       <Button variant="subtle" mih={44} loading={load.isPending} onClick={() => load.mutate()}>
-        Show earlier messages
+        {messages.showEarlierMessages}
       </Button>
     </>
   );
@@ -171,9 +166,12 @@ function EarlierButton({ reader }: { reader: ThreadReader }) {
 
 /** A turn that ended early, with a retry button if possible. */
 function TurnEnd({ ended, reader }: { ended: EndedEntry; reader: ThreadReader | null }) {
-  if (ended.status === "stopped") return <LogNote text="Stopped." />;
+  if (ended.status === "stopped") return <LogNote text={messages.stopped} />;
   return (
-    <Alert color="red" title={ended.status === "limit" ? "Limit reached" : "The agent could not continue"}>
+    <Alert
+      color="red"
+      title={ended.status === "limit" ? messages.limitReached : messages.agentCouldNotContinue}
+    >
       <Text size="sm">{ended.reason}</Text>
       {reader && ended.status !== "limit" && <RetryButton reader={reader} />}
     </Alert>
@@ -204,7 +202,7 @@ function RetryButton({ reader }: { reader: ThreadReader }) {
         </Text>
       )}
       <Button mt="xs" mih={44} variant="default" loading={retry.isPending} onClick={() => retry.mutate()}>
-        Retry
+        {messages.retry}
       </Button>
     </>
   );

@@ -1,5 +1,6 @@
 import type { ApprovalSnapshot } from "../../api/approvals";
 import { countChanges, readEdits } from "../../card/ArgumentEdits";
+import * as messages from "./transcriptMessages";
 
 /** How a decided request is told in one line: what was decided, by whom and when, and what came of it. */
 export interface DecidedLine {
@@ -25,11 +26,11 @@ const TONES: Record<Exclude<Status, "pending">, DecidedLine["tone"]> = {
 };
 
 const OUTCOMES: Partial<Record<Status, string>> = {
-  approved: "Starting",
-  running: "Running",
-  succeeded: "Done",
-  failed: "Failed",
-  unknown: "Check the outcome",
+  approved: messages.starting,
+  running: messages.running,
+  succeeded: messages.done,
+  failed: messages.failed,
+  unknown: messages.checkOutcome,
 };
 
 /** Null for a request that is still open. */
@@ -48,16 +49,16 @@ export function describeDecided(approval: ApprovalSnapshot): DecidedLine | null 
 function nameDecision({ status, decision, timeline }: ApprovalSnapshot): string {
   switch (status) {
     case "rejected":
-      return "Rejected";
+      return messages.rejected;
     case "responded":
-      return "Answered";
+      return messages.answered;
     case "cancelled":
-      return "Withdrawn";
+      return messages.withdrawn;
     case "expired":
-      return decision && decision.kind !== "expire" ? "Approved, not started in time" : "Expired";
+      return decision && decision.kind !== "expire" ? messages.approvedNotStartedInTime : messages.expired;
     default: {
       const edits = readEdits(timeline);
-      return edits.length ? `Approved with ${countChanges(edits)}` : "Approved";
+      return edits.length ? messages.approvedWith(countChanges(edits)) : messages.approved;
     }
   }
 }
@@ -71,18 +72,18 @@ function withDuration(outcome: string, { timeline, status }: ApprovalSnapshot): 
   if (!started || !ended || (status !== "succeeded" && status !== "failed")) return outcome;
   const took = Date.parse(ended.at) - Date.parse(started.at);
   if (took < SHORTEST) return outcome;
-  return `${outcome} ${status === "failed" ? "after" : "in"} ${duration(took)}`;
+  return messages.outcomeInDuration(outcome, status, duration(took));
 }
 
 function duration(milliseconds: number): string {
   const seconds = Math.max(0, milliseconds) / 1_000;
   if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
-  return `${Math.round(seconds / 60)} min`;
+  return messages.minutes(Math.round(seconds / 60));
 }
 
 /** A result in a few words: "3 found" of a list, "pages: 3" of an object with one list, nothing of anything else. */
 export function summarizeResult(result: unknown): string {
-  if (Array.isArray(result)) return `${result.length} found`;
+  if (Array.isArray(result)) return messages.foundCount(result.length);
   if (typeof result !== "object" || result === null) return "";
   const lists = Object.entries(result).filter((entry): entry is [string, unknown[]] =>
     Array.isArray(entry[1]),

@@ -1,3 +1,4 @@
+import * as messages from "./messages";
 import type {
   AskedEntry,
   ChatCall,
@@ -95,10 +96,10 @@ class TranscriptBuilder {
         this.end(key, entry, isLast);
         break;
       case "failed":
-        if (isLast) this.items.push({ key, kind: "note", text: `${entry.reason} Retrying.` });
+        if (isLast) this.items.push({ key, kind: "note", text: messages.retryingAfter(entry.reason) });
         break;
       case "erased":
-        this.items.push({ key, kind: "note", text: "These messages were erased." });
+        this.items.push({ key, kind: "note", text: messages.theseMessagesWereErased });
     }
   }
 

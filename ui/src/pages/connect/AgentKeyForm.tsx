@@ -6,6 +6,7 @@ import { CopyButton } from "../../components/CopyButton";
 import { useSendMutation } from "../../components/mutations";
 import { ErrorMessage } from "../../components/States";
 import css from "./Connect.module.css";
+import * as messages from "./messages";
 import { AGENT_NAME } from "./snippets";
 
 /** A key that was just created, and the agent that it is bound to. */
@@ -14,8 +15,6 @@ export interface AgentKey {
   key: string;
   agent: string;
 }
-
-const NAME_RULE = "Letters, digits, _ and -, at most 58.";
 
 interface Props {
   made: AgentKey | null;
@@ -51,18 +50,19 @@ export function AgentKeyForm({ made, name, onName, onMade, onAgain }: Props) {
     return (
       <Group gap="sm" role="status" className={css.made}>
         <Text size="sm">
-          This key is new and belongs to <strong>{made.agent}</strong>. Copy it now: it is not shown again.
+          {messages.keyBelongsTo} <strong>{made.agent}</strong>
+          {messages.copyItNow}
         </Text>
         <code ref={shown}>{made.key}</code>
         <CopyButton
           text={made.key}
           shown={() => shown.current}
-          label="Copy key"
+          label={messages.copyKey}
           variant="default"
           size="xs"
         />
         <Button variant="subtle" size="compact-sm" onClick={onAgain}>
-          Connect another agent
+          {messages.connectAnotherAgent}
         </Button>
       </Group>
     );
@@ -76,22 +76,22 @@ export function AgentKeyForm({ made, name, onName, onMade, onAgain }: Props) {
     >
       <div className={css.name}>
         <TextInput
-          label="Name of the agent"
-          description={`Rules and people know it by this name. ${NAME_RULE}`}
+          label={messages.nameOfAgent}
+          description={messages.nameIsKnownInRules(messages.NAME_RULE)}
           value={name}
           maxLength={58}
           onChange={(event) => onName(event.currentTarget.value)}
-          error={isChecked && !isValid && NAME_RULE}
+          error={isChecked && !isValid && messages.NAME_RULE}
         />
         <Button type="submit" loading={create.isPending}>
-          Create key
+          {messages.createKey}
         </Button>
       </div>
       {create.error && <ErrorMessage error={create.error} />}
       <Text size="sm" c="dimmed" mt={4}>
-        The key works for this agent only. You find and revoke it under{" "}
+        {messages.keyIsForThisAgent}{" "}
         <Anchor component={Link} href="/settings/keys" inherit underline="always">
-          Settings, Keys
+          {messages.settingsKeys}
         </Anchor>
         .
       </Text>

@@ -9,6 +9,7 @@ import { skipFirstRun } from "../../firstRun";
 import css from "./Connect.module.css";
 import { FirstCall } from "./FirstCall";
 import { AgentKeyForm, type AgentKey } from "./AgentKeyForm";
+import * as messages from "./messages";
 import { SnippetTabs } from "./SnippetTabs";
 
 const AGENT = "my-agent"; // until another name is given
@@ -29,7 +30,7 @@ function ConnectSteps({ before }: { before: AgentActivity[] }) {
   const [name, setName] = useState(params.get("agent") ?? AGENT);
   const [made, setMade] = useState<AgentKey | null>(null);
   const [hasCalled, setCalled] = useState(false);
-  usePageTitle(isFirst ? "Connect your first agent" : "Connect an agent");
+  usePageTitle(isFirst ? messages.connectYourFirstAgent : messages.connectAgent);
   const agent = made?.agent ?? (name.trim() || AGENT);
   const isWaiting = made !== null || before.some((known) => known.name === agent && !known.last_approval_id);
   const keep = (key: AgentKey) => {
@@ -41,20 +42,16 @@ function ConnectSteps({ before }: { before: AgentActivity[] }) {
       {isFirst && <Steps current={hasCalled ? 3 : 2} />}
       <div>
         <Title order={1} className={css.title}>
-          {isFirst ? "Connect your first agent" : "Connect an agent"}
+          {isFirst ? messages.connectYourFirstAgent : messages.connectAgent}
         </Title>
         <Text c="dimmed" className={css.lead}>
-          Wrap the tools that change something. Interlock asks a person before they run, and runs each call at
-          most once.
+          {messages.whatToWrap}
         </Text>
       </div>
       {isAdmin(me) ? (
         <AgentKeyForm made={made} name={name} onName={setName} onMade={keep} onAgain={() => setMade(null)} />
       ) : (
-        <Text role="note">
-          The agent needs a key, and only admins create keys for agents. Ask an admin, and put the key where
-          it says ilk_your_key.
-        </Text>
+        <Text role="note">{messages.onlyAdminsCreateKeys}</Text>
       )}
       <SnippetTabs agent={agent} secret={made?.key ?? ""} />
       {isWaiting && (
@@ -76,12 +73,10 @@ function withParam(before: URLSearchParams, name: string, value: string): URLSea
   return after;
 }
 
-const STEPS = ["Server is running", "Connect an agent", "Approve the first call"];
-
 function Steps({ current }: { current: number }) {
   return (
-    <ol className={css.steps} aria-label="Steps">
-      {STEPS.map((step, index) => {
+    <ol className={css.steps} aria-label={messages.steps}>
+      {messages.STEPS.map((step, index) => {
         const isDone = index + 1 < current;
         return (
           <li
@@ -107,16 +102,16 @@ function Further({ isFirst }: { isFirst: boolean }) {
     <Group gap="lg" className={css.further}>
       {isAdmin(me) && (
         <Anchor component={Link} href="/policy" size="sm">
-          Choose what needs approval
+          {messages.chooseWhatNeedsApproval}
         </Anchor>
       )}
       {isAdmin(me) && (
         <Anchor component={Link} href="/settings/people" size="sm">
-          Invite reviewers
+          {messages.inviteReviewers}
         </Anchor>
       )}
       <Anchor href="/docs" size="sm">
-        HTTP reference
+        {messages.httpReference}
       </Anchor>
       {isFirst && (
         <Button
@@ -128,7 +123,7 @@ function Further({ isFirst }: { isFirst: boolean }) {
             navigate("/inbox");
           }}
         >
-          Skip for now
+          {messages.skipForNow}
         </Button>
       )}
     </Group>

@@ -6,6 +6,7 @@ import { useActivity, useCallsOf, type AgentActivity } from "../../api/activity"
 import { useApproval } from "../../api/approvals";
 import { sendRequest } from "../../api/client";
 import css from "./Connect.module.css";
+import * as messages from "./messages";
 
 const POLL_INTERVAL = 3_000; // also without live events
 
@@ -30,7 +31,7 @@ export function FirstCall({ agent, secret, onCall }: FirstCallProps) {
   return (
     <section
       className={css.first}
-      aria-label="First call"
+      aria-label={messages.firstCall}
       aria-live="polite"
       data-first-call={hasCalled || undefined}
     >
@@ -62,21 +63,10 @@ function Waiting({
   isDenied: boolean;
   hasConnected: boolean;
 }) {
-  if (isDenied)
-    return (
-      <Words title="The policy refused the first call">
-        The key works. Change the rule that refused it, or let {agent} call another tool.
-      </Words>
-    );
+  if (isDenied) return <Words title={messages.policyRefusedFirstCall}>{messages.changeTheRule(agent)}</Words>;
   if (hasConnected)
-    return (
-      <Words title={`${agent} has connected`}>
-        Calls that only read run without asking. Its first call that changes something appears here.
-      </Words>
-    );
-  return (
-    <Words title="Waiting for the first call…">Run your program. The request appears here by itself.</Words>
-  );
+    return <Words title={messages.agentHasConnected(agent)}>{messages.readsRunWithoutAsking}</Words>;
+  return <Words title={messages.waitingForFirstCall}>{messages.runYourProgram}</Words>;
 }
 
 /** A call in the agent's name, made by this page with the agent's key: it shows the way without a program. */
@@ -90,18 +80,18 @@ function TestRequest({ agent, secret }: { agent: string; secret: string }) {
           call_id: crypto.randomUUID(),
           agent,
           tool: "test_request",
-          args: { message: `Hello from ${agent}` },
+          args: { message: messages.helloFrom(agent) },
           effect: "write",
           expires_in: "1h",
           decisions: ["approve", "reject"],
-          agent_says: "A test request from the page that connects agents. Nothing runs, whatever you decide.",
+          agent_says: messages.testRequestFromPage,
         },
       }),
   });
   return (
     <>
       <Button variant="default" loading={send.isPending || send.isSuccess} onClick={() => send.mutate()}>
-        Send a test request
+        {messages.sendTestRequest}
       </Button>
       {send.error && (
         <Text size="sm" role="alert" c="red">
@@ -117,11 +107,11 @@ function Arrived({ id, agent }: { id: string; agent: string }) {
   const isPending = approval?.status === "pending";
   return (
     <>
-      <Words title={isPending ? "The first call needs your approval" : "The first call is here"}>
-        {approval ? approval.sentence : `From ${agent}`}
+      <Words title={isPending ? messages.firstCallNeedsYourApproval : messages.firstCallIsHere}>
+        {approval ? approval.sentence : messages.callFromAgent(agent)}
       </Words>
       <Button component={Link} href={`/a/${id}`}>
-        {isPending ? "Open the request" : "Open the call"}
+        {isPending ? messages.openRequest : messages.openCall}
       </Button>
     </>
   );

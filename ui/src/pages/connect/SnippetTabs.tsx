@@ -3,6 +3,7 @@ import { useRef } from "react";
 import { useSearchParams } from "wouter";
 import { CopyButton } from "../../components/CopyButton";
 import css from "./Connect.module.css";
+import * as messages from "./messages";
 import { highlight, isInsecure, renderSnippet, SNIPPETS, type Snippet } from "./snippets";
 
 interface Props {
@@ -30,7 +31,7 @@ export function SnippetTabs({ agent, secret }: Props) {
       }
       keepMounted={false}
     >
-      <Tabs.List aria-label="Kind of agent" className={css.tabs}>
+      <Tabs.List aria-label={messages.kindOfAgent} className={css.tabs}>
         {SNIPPETS.map(({ id, name }) => (
           <Tabs.Tab key={id} value={id}>
             {name}
@@ -54,9 +55,7 @@ function SnippetBox({ snippet, agent, secret }: { snippet: Snippet } & Props) {
     <>
       {isInsecure(server) && (
         <Text size="sm" role="note" className={css.warning}>
-          {snippet.insecure
-            ? "This address is not encrypted: everybody between the agent and this server can read the key and the arguments. Use https outside of your own network."
-            : "This address is not encrypted, and the MCP gate refuses it. Open this page by an https address, and copy from there."}
+          {snippet.insecure ? messages.addressIsNotEncrypted : messages.addressIsRefused}
         </Text>
       )}
       <div className={css.box} data-snippet={snippet.id}>
@@ -68,7 +67,7 @@ function SnippetBox({ snippet, agent, secret }: { snippet: Snippet } & Props) {
           <CopyButton
             text={text}
             shown={() => code.current}
-            label={secret ? "Copy with key" : "Copy"}
+            label={secret ? messages.copyWithKey : messages.copy}
             variant="default"
             size="xs"
           />
@@ -102,7 +101,7 @@ function InstallLine({ command }: { command: string }) {
     <div className={css.install}>
       <span>
         <Text size="sm" c="dimmed" component="span">
-          In a checkout of Interlock, with the Python of your agent:
+          {messages.inACheckout}
         </Text>{" "}
         <code ref={line}>{command}</code>
       </span>

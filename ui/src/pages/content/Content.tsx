@@ -7,6 +7,7 @@ import { Loading } from "../../components/States";
 import css from "./Content.module.css";
 import { CONTENT_KINDS, isContentKind, type ContentKind } from "./contentKinds";
 import { ContentList } from "./ContentList";
+import * as messages from "./messages";
 
 const EDITORS = {
   posts: lazy(() => import("./PostEditor")),
@@ -25,8 +26,8 @@ export default function Content() {
 
 function Lists({ kind }: { kind: ContentKind }) {
   return (
-    <Page title="Content">
-      <nav aria-label="Content" className={css.tabs}>
+    <Page title={messages.content}>
+      <nav aria-label={messages.content} className={css.tabs}>
         {Object.entries(CONTENT_KINDS).map(([each, { name }]) => (
           <Link
             key={each}
@@ -48,7 +49,7 @@ function Item({ kind, id }: { kind: ContentKind; id: string }) {
   return (
     <Page title={`${CONTENT_KINDS[kind].name.slice(0, -1)} ${id}`}>
       <Anchor component={Link} href={`/content/${kind}`} size="sm" w="fit-content">
-        All {kind}
+        {messages.allItems(kind)}
       </Anchor>
       <Suspense fallback={<Loading />}>
         <Editor id={id} />

@@ -10,26 +10,9 @@ import { useAddressFilters } from "../../components/useAddressFilters";
 import css from "./Content.module.css";
 import { CONTENT_KINDS, daysAgo, sitePath, type ContentKind } from "./contentKinds";
 import { ContentStatusBadge } from "./ContentStatusBadge";
+import * as messages from "./messages";
 import { NewItem } from "./NewItem";
 import { useContentList, type ContentFilters, type ContentRow } from "./queries";
-
-const STATUS_CHOICES = [
-  { value: "", label: "any status" },
-  { value: "draft", label: "draft" },
-  { value: "published", label: "published" },
-  { value: "archived", label: "archived" },
-];
-const VIEW_CHOICES = [
-  { value: "", label: "viewed or not" },
-  { value: "30", label: "not for 30 days" },
-  { value: "90", label: "not for 90 days" },
-  { value: "365", label: "not for a year" },
-];
-const SORT_CHOICES = [
-  { value: "", label: "newest change" },
-  { value: "name", label: "name" },
-  { value: "viewed", label: "longest without views" },
-];
 
 /** The items of one kind: search, filters, a table, and the form for a new one. */
 export function ContentList({ kind }: { kind: ContentKind }) {
@@ -40,21 +23,21 @@ export function ContentList({ kind }: { kind: ContentKind }) {
   return (
     <>
       <div className={css.filters}>
-        <SearchField label={`Search ${kind}`} />
+        <SearchField label={messages.searchItems(kind)} />
         {kind !== "images" && <FilterFields />}
         <CreateButton kind={kind} />
       </div>
       {list.isPending && <Loading />}
       {list.error && <ErrorMessage error={list.error} onRetry={() => void list.refetch()} />}
       {list.data && rows.length === 0 && (
-        <EmptyState title={isFiltered ? `No ${kind} match` : `No ${kind} yet`}>
-          {isFiltered ? "Change the search or the filters." : CONTENT_KINDS[kind].about}
+        <EmptyState title={isFiltered ? messages.noItemsMatch(kind) : messages.noItemsYet(kind)}>
+          {isFiltered ? messages.changeSearchOrFilters : CONTENT_KINDS[kind].about}
         </EmptyState>
       )}
       {rows.length > 0 && <ContentTable kind={kind} rows={rows} />}
       {list.hasNextPage && (
         <Button variant="default" loading={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
-          Show more
+          {messages.showMore}
         </Button>
       )}
       <Text size="sm" c="dimmed" role="status">
@@ -78,9 +61,9 @@ function useFilters(): ContentFilters {
 function FilterFields() {
   const [get, set] = useAddressFilters();
   const fields = [
-    { name: "status", label: "Status", data: STATUS_CHOICES },
-    { name: "unviewed", label: "Views", data: VIEW_CHOICES },
-    { name: "sort", label: "Sort by", data: SORT_CHOICES },
+    { name: "status", label: messages.status, data: messages.STATUS_CHOICES },
+    { name: "unviewed", label: messages.views, data: messages.VIEW_CHOICES },
+    { name: "sort", label: messages.sortBy, data: messages.SORT_CHOICES },
   ];
   return fields.map(({ name, label, data }) => (
     <NativeSelect
@@ -100,9 +83,9 @@ function CreateButton({ kind }: { kind: ContentKind }) {
   if (!mayDecide(useMe().data)) return null;
   return (
     <>
-      <Button onClick={() => setOpen(true)}>New {one}</Button>
+      <Button onClick={() => setOpen(true)}>{messages.newItem(one)}</Button>
       {isOpen && (
-        <Dialog title={`New ${one}`} onClose={() => setOpen(false)}>
+        <Dialog title={messages.newItem(one)} onClose={() => setOpen(false)}>
           <NewItem
             kind={kind}
             onCreated={(id) => navigate(`/content/${kind}/${encodeURIComponent(id)}`)}
@@ -120,17 +103,17 @@ function ContentTable({ kind, rows }: { kind: ContentKind; rows: ContentRow[] })
     <table className={css.table} aria-label={CONTENT_KINDS[kind].name}>
       <thead>
         <tr>
-          <th scope="col">{isImage ? "File" : "Title"}</th>
+          <th scope="col">{isImage ? messages.file : messages.title}</th>
           {isImage ? (
-            <th scope="col">Used in</th>
+            <th scope="col">{messages.usedInHeading}</th>
           ) : (
             <>
-              <th scope="col">Status</th>
-              <th scope="col">Last viewed</th>
-              <th scope="col">Views</th>
+              <th scope="col">{messages.status}</th>
+              <th scope="col">{messages.lastViewed}</th>
+              <th scope="col">{messages.views}</th>
             </>
           )}
-          <th scope="col">Updated</th>
+          <th scope="col">{messages.updated}</th>
         </tr>
       </thead>
       <tbody>
@@ -148,11 +131,11 @@ function ContentTable({ kind, rows }: { kind: ContentKind; rows: ContentRow[] })
               <div className={css.slug}>{isImage ? row.id : sitePath(kind, row.id)}</div>
             </td>
             {isImage ? (
-              <td data-label="Used in">{row.usedIn?.join(", ") || "nowhere"}</td>
+              <td data-label={messages.usedInHeading}>{row.usedIn?.join(", ") || messages.nowhere}</td>
             ) : (
               <Usage row={row} />
             )}
-            <td data-label="Updated" className={css.nowrap}>
+            <td data-label={messages.updated} className={css.nowrap}>
               <TimeAgo at={row.updatedAt} />
             </td>
           </tr>
@@ -166,15 +149,15 @@ function Usage({ row }: { row: ContentRow }) {
   return (
     <>
       <td>{row.status && <ContentStatusBadge status={row.status} />}</td>
-      <td data-label="Last viewed" className={css.nowrap}>
-        {row.lastViewedAt ? <TimeAgo at={row.lastViewedAt} /> : "never"}
+      <td data-label={messages.lastViewed} className={css.nowrap}>
+        {row.lastViewedAt ? <TimeAgo at={row.lastViewedAt} /> : messages.never}
       </td>
-      <td data-label="Views">{row.views?.toLocaleString("en")}</td>
+      <td data-label={messages.views}>{row.views?.toLocaleString("en")}</td>
     </>
   );
 }
 
 function countLabel(kind: ContentKind, count: number, hasMore: boolean): string {
   const found = count === 1 ? `1 ${CONTENT_KINDS[kind].one}` : `${count} ${kind}`;
-  return hasMore ? `${found} shown; there are more.` : `${found}.`;
+  return hasMore ? messages.moreThanShown(found) : `${found}.`;
 }

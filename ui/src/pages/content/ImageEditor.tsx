@@ -8,6 +8,7 @@ import { useDraft } from "../../components/useDraft";
 import css from "./Content.module.css";
 import { sitePath } from "./contentKinds";
 import { ItemFrame } from "./ItemFrame";
+import * as messages from "./messages";
 import { useImage, type ImageDetails } from "./queries";
 
 export default function ImageEditor({ id }: { id: string }) {
@@ -21,7 +22,7 @@ export default function ImageEditor({ id }: { id: string }) {
       kind="images"
       title={name}
       history={history}
-      consequence={used_in.length ? `It will be missing in ${used_in.join(", ")}.` : "It is used nowhere."}
+      consequence={used_in.length ? messages.itWillBeMissingIn(used_in.join(", ")) : messages.itIsUsedNowhere}
       onDelete={() =>
         callApi("delete", "/api/content/images/{image_id}", {
           path: { image_id: id },
@@ -32,7 +33,7 @@ export default function ImageEditor({ id }: { id: string }) {
       <div className={css.facts}>
         <span className={css.slug}>{sitePath("images", name)}</span>
         <Text component="span" size="sm">
-          {used_in.length ? `Used in ${used_in.join(", ")}` : "Used nowhere"}
+          {used_in.length ? messages.usedInPages(used_in.join(", ")) : messages.usedNowhere}
         </Text>
       </div>
       {mayEdit ? <ImageForm image={image.data} /> : <Text size="sm">{alt}</Text>}
@@ -46,17 +47,17 @@ function ImageForm({ image }: { image: ImageDetails }) {
     callApi("put", "/api/content/images/{image_id}", { path: { image_id: image.id }, body, headers }),
   );
   return (
-    <EditForm label="Edit image" draft={draft} save={save} toFields={toFields}>
+    <EditForm label={messages.editImage} draft={draft} save={save} toFields={toFields}>
       <TextInput
-        label="Description"
-        description="What it shows, for people who cannot see it."
+        label={messages.description}
+        description={messages.altTextHint}
         maxLength={1000}
         value={draft.values.alt}
         onChange={(event) => draft.set({ alt: event.currentTarget.value })}
       />
       <TextInput
-        label="Address of the file"
-        description="Optional, https only. Interlock does not fetch it."
+        label={messages.addressOfFile}
+        description={messages.imageUrlHint}
         type="url"
         value={draft.values.url}
         onChange={(event) => draft.set({ url: event.currentTarget.value })}

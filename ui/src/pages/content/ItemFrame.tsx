@@ -12,6 +12,7 @@ import { TimeAgo } from "../../components/TimeAgo";
 import css from "./Content.module.css";
 import { CONTENT_KINDS, sitePath, type ContentKind } from "./contentKinds";
 import { ContentStatusBadge } from "./ContentStatusBadge";
+import * as messages from "./messages";
 import type { ContentStatus } from "./queries";
 
 interface ItemFrameProps {
@@ -38,14 +39,14 @@ export function ItemFrame({ kind, title, history, consequence, onDelete, childre
   return (
     <Stack gap="md" className={css.editor}>
       <Section title={title}>{children}</Section>
-      <Section title="History" about={`The last 100 changes. They are deleted with the ${one}.`}>
+      <Section title={messages.history} about={messages.historyIsDeletedWith(one)}>
         <ItemHistory changes={history} />
       </Section>
       {mayEdit && (
-        <Section title={`Delete this ${one}`}>
+        <Section title={messages.deleteThisItem(one)}>
           <Confirm
-            label={`Delete ${one}`}
-            consequence={`The ${one} and its history are deleted for ever. ${consequence ?? ""}`}
+            label={messages.deleteItem(one)}
+            consequence={messages.itemAndHistoryAreDeleted(one, consequence ?? "")}
             sending={remove.isPending}
             error={remove.error}
             onConfirm={() => remove.mutate()}
@@ -74,15 +75,14 @@ export function ContentFacts({ kind, slug, status, views, last_viewed_at, update
       <Text component="span" size="sm">
         {last_viewed_at ? (
           <>
-            {views.toLocaleString("en")} {views === 1 ? "view" : "views"}, last{" "}
-            <TimeAgo at={last_viewed_at} />
+            {messages.viewsUntil(views)} <TimeAgo at={last_viewed_at} />
           </>
         ) : (
-          "No views recorded"
+          messages.noViewsRecorded
         )}
       </Text>
       <Text component="span" size="sm">
-        Updated <TimeAgo at={updated_at} />
+        {messages.updated} <TimeAgo at={updated_at} />
       </Text>
     </div>
   );
@@ -91,8 +91,6 @@ export function ContentFacts({ kind, slug, status, views, last_viewed_at, update
 /** What saving does to visitors. */
 export function visibilityHint(before: ContentStatus, after: ContentStatus): string {
   if (after === "published")
-    return before === "published"
-      ? "Visitors see the change at once."
-      : "Saving publishes it: everybody can read it at once.";
-  return before === "published" ? "Saving takes it off the site." : "";
+    return before === "published" ? messages.visitorsSeeChangeAtOnce : messages.savingPublishes;
+  return before === "published" ? messages.savingUnpublishes : "";
 }

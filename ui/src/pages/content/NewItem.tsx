@@ -4,6 +4,7 @@ import { callApi, fieldProblem } from "../../api/client";
 import { useSendMutation } from "../../components/mutations";
 import { ErrorMessage } from "../../components/States";
 import { CONTENT_KINDS, sitePath, suggestSlug, type ContentKind } from "./contentKinds";
+import * as messages from "./messages";
 
 interface NewItemProps {
   kind: ContentKind;
@@ -37,31 +38,31 @@ export function NewItem({ kind, onCreated, onClose }: NewItemProps) {
         {kind === "images" ? (
           <>
             <TextInput
-              label="File name"
-              description="Posts and pages show it as /images/NAME."
-              placeholder="team.jpg"
+              label={messages.fileName}
+              description={messages.imagePathHint}
+              placeholder={messages.teamJpg}
               required
               {...field("name")}
             />
             <TextInput
-              label="Description"
-              description="What it shows, for people who cannot see it."
+              label={messages.description}
+              description={messages.altTextHint}
               required
               {...field("alt")}
             />
             <TextInput
-              label="Address of the file"
-              description="Optional, https only."
+              label={messages.addressOfFile}
+              description={messages.optionalHttpsOnly}
               type="url"
               {...field("url")}
             />
           </>
         ) : (
           <>
-            <TextInput label="Title" required maxLength={300} {...field("title")} />
+            <TextInput label={messages.title} required maxLength={300} {...field("title")} />
             <TextInput
-              label="Address"
-              description={`Lower-case letters, digits and hyphens: ${sitePath(kind, slug || "about-us")}`}
+              label={messages.address}
+              description={messages.addressHint(sitePath(kind, slug || "about-us"))}
               required
               {...field("slug")}
               value={slug}
@@ -71,10 +72,10 @@ export function NewItem({ kind, onCreated, onClose }: NewItemProps) {
         {create.error && <ErrorMessage error={create.error} />}
         <Group>
           <Button type="submit" loading={create.isPending}>
-            Create {CONTENT_KINDS[kind].one}
+            {messages.createItem(CONTENT_KINDS[kind].one)}
           </Button>
           <Button variant="default" onClick={onClose}>
-            Cancel
+            {messages.cancel}
           </Button>
         </Group>
       </Stack>

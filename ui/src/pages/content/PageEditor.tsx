@@ -8,6 +8,7 @@ import { useDraft } from "../../components/useDraft";
 import css from "./Content.module.css";
 import { freeSectionId, moveEntry } from "./contentKinds";
 import { ContentFacts, ItemFrame, visibilityHint } from "./ItemFrame";
+import * as messages from "./messages";
 import { StatusSelect } from "./PostEditor";
 import { usePage, type PageDetails, type SectionInfo } from "./queries";
 
@@ -24,7 +25,7 @@ export default function PageEditor({ id }: { id: string }) {
       kind="pages"
       title={page.data.title}
       history={page.data.history}
-      consequence="Links to it will lead nowhere."
+      consequence={messages.linksToItWillLeadNowhere}
       onDelete={() =>
         callApi("delete", "/api/content/pages/{slug}", { path, headers: { "if-match": page.data.etag } })
       }
@@ -54,14 +55,14 @@ function PageForm({ page }: { page: PageDetails }) {
   const { values } = draft;
   return (
     <EditForm
-      label="Edit page"
+      label={messages.editPage}
       draft={draft}
       save={save}
       toFields={toFields}
       hint={visibilityHint(page.status, values.status)}
     >
       <TextInput
-        label="Title"
+        label={messages.title}
         required
         maxLength={300}
         value={values.title}
@@ -95,22 +96,22 @@ function SectionFields({ sections, stored, onChange }: SectionFieldsProps) {
   };
   return (
     <Stack gap="sm">
-      {sections.length === 0 && <Text size="sm">This page has no sections yet.</Text>}
+      {sections.length === 0 && <Text size="sm">{messages.thisPageHasNoSectionsYet}</Text>}
       {sections.map((section, place) => (
         <fieldset key={place} className={css.section}>
-          <legend>Section {place + 1}</legend>
+          <legend>{messages.sectionNumber(place + 1)}</legend>
           <Stack gap="xs">
             <div className={css.heading}>
               <TextInput
-                label="Heading"
+                label={messages.heading}
                 required
                 maxLength={300}
                 value={section.heading}
                 onChange={(event) => change(place, { heading: event.currentTarget.value })}
               />
               <TextInput
-                label="Id"
-                title="Lower-case letters, digits and hyphens"
+                label={messages.id}
+                title={messages.idHint}
                 required
                 pattern="[a-z0-9]+(-[a-z0-9]+)*"
                 value={section.id}
@@ -119,7 +120,7 @@ function SectionFields({ sections, stored, onChange }: SectionFieldsProps) {
               />
             </div>
             <Textarea
-              label="Text"
+              label={messages.text}
               rows={4}
               value={section.body}
               onChange={(event) => change(place, { body: event.currentTarget.value })}
@@ -136,7 +137,7 @@ function SectionFields({ sections, stored, onChange }: SectionFieldsProps) {
           onChange([...sections, { id: freeSectionId(sections.map(({ id }) => id)), heading: "", body: "" }])
         }
       >
-        Add section
+        {messages.addSection}
       </Button>
     </Stack>
   );
@@ -151,34 +152,34 @@ function SectionButtons({
   place: number;
   onChange: (sections: SectionInfo[]) => void;
 }) {
-  const name = `section ${place + 1}`;
+  const name = messages.sectionInSentence(place + 1);
   return (
     <Group gap="xs">
       <Button
         size="xs"
         variant="default"
-        aria-label={`Move up ${name}`}
+        aria-label={messages.moveUpNamed(name)}
         disabled={place === 0}
         onClick={() => onChange(moveEntry(sections, place, -1))}
       >
-        Move up
+        {messages.moveUp}
       </Button>
       <Button
         size="xs"
         variant="default"
-        aria-label={`Move down ${name}`}
+        aria-label={messages.moveDownNamed(name)}
         disabled={place === sections.length - 1}
         onClick={() => onChange(moveEntry(sections, place, 1))}
       >
-        Move down
+        {messages.moveDown}
       </Button>
       <Button
         size="xs"
         variant="default"
-        aria-label={`Remove ${name}`}
+        aria-label={messages.removeNamed(name)}
         onClick={() => onChange(sections.filter((_, other) => other !== place))}
       >
-        Remove
+        {messages.remove}
       </Button>
     </Group>
   );

@@ -7,6 +7,7 @@ import { ErrorMessage, Loading } from "../../components/States";
 import { useDraft } from "../../components/useDraft";
 import css from "./Content.module.css";
 import { ContentFacts, ItemFrame, visibilityHint } from "./ItemFrame";
+import * as messages from "./messages";
 import { usePost, type ContentStatus, type PostDetails } from "./queries";
 
 export default function PostEditor({ id }: { id: string }) {
@@ -20,7 +21,7 @@ export default function PostEditor({ id }: { id: string }) {
       kind="posts"
       title={post.data.title}
       history={post.data.history}
-      consequence="Links to it will lead nowhere."
+      consequence={messages.linksToItWillLeadNowhere}
       onDelete={() =>
         callApi("delete", "/api/content/posts/{slug}", { path, headers: { "if-match": post.data.etag } })
       }
@@ -39,14 +40,14 @@ function PostForm({ post }: { post: PostDetails }) {
   const { values } = draft;
   return (
     <EditForm
-      label="Edit post"
+      label={messages.editPost}
       draft={draft}
       save={save}
       toFields={toFields}
       hint={visibilityHint(post.status, values.status)}
     >
       <TextInput
-        label="Title"
+        label={messages.title}
         required
         maxLength={300}
         value={values.title}
@@ -55,8 +56,8 @@ function PostForm({ post }: { post: PostDetails }) {
       />
       <StatusSelect status={values.status} onChange={(status) => draft.set({ status })} />
       <Textarea
-        label="Text"
-        description="Markdown"
+        label={messages.text}
+        description={messages.markdown}
         rows={14}
         value={values.body}
         onChange={(event) => draft.set({ body: event.currentTarget.value })}
@@ -75,7 +76,7 @@ export function StatusSelect({
 }) {
   return (
     <NativeSelect
-      label="Status"
+      label={messages.status}
       data={["draft", "published", "archived"]}
       value={status}
       onChange={(event) => onChange(event.currentTarget.value as ContentStatus)}

@@ -1,3 +1,5 @@
+import * as messages from "./messages";
+
 /** The kinds of content, as addresses and the API name them. */
 export type ContentKind = "posts" | "pages" | "images";
 
@@ -10,9 +12,9 @@ interface KindWords {
 }
 
 export const CONTENT_KINDS: Record<ContentKind, KindWords> = {
-  posts: { one: "post", name: "Posts", about: "Create a post here, or ask an agent to draft one." },
-  pages: { one: "page", name: "Pages", about: "Create a page here, or ask an agent to draft one." },
-  images: { one: "image", name: "Images", about: "Add the images that your posts and pages show." },
+  posts: { one: messages.post, name: messages.posts, about: messages.emptyPosts },
+  pages: { one: messages.page, name: messages.pages, about: messages.emptyPages },
+  images: { one: messages.image, name: messages.images, about: messages.emptyImages },
 };
 
 export const isContentKind = (name: string): name is ContentKind => Object.hasOwn(CONTENT_KINDS, name);

@@ -7,6 +7,7 @@ import { usePageTitle } from "../../components/PageTitle";
 import { ErrorMessage, Loading } from "../../components/States";
 import { escapeInvisible } from "../../components/escapeInvisible";
 import css from "./History.module.css";
+import * as messages from "./messages";
 import { StatusBadge } from "./StatusBadge";
 import { RawData, Timeline } from "./Timeline";
 
@@ -14,11 +15,11 @@ import { RawData, Timeline } from "./Timeline";
 export function CallDetail({ id, close }: { id: string; close: () => void }) {
   const approval = useApproval(id);
   return (
-    <section className={css.detail} aria-label="Call details" tabIndex={0}>
+    <section className={css.detail} aria-label={messages.callDetails} tabIndex={0}>
       <Button hiddenFrom="sm" variant="default" mb="sm" mih={44} onClick={close}>
-        Back to the list
+        {messages.backToList}
       </Button>
-      {approval.isPending && <Loading label="Loading call" />}
+      {approval.isPending && <Loading label={messages.loadingCall} />}
       {approval.error && !approval.data && (
         <ErrorMessage error={approval.error} onRetry={() => void approval.refetch()} />
       )}
@@ -40,14 +41,14 @@ function CallDetails({ approval }: { approval: ApprovalSnapshot }) {
         {approval.card.sentence}
       </Title>
       <Text size="sm">
-        {approval.agent ? `The agent ${escapeInvisible(approval.agent)}` : "An agent"}
-        {approval.requester && `, for ${escapeInvisible(approval.requester)}`}
-        {approval.rule && `; rule “${escapeInvisible(approval.rule)}”`}
+        {approval.agent ? messages.agentNamed(escapeInvisible(approval.agent)) : messages.anAgent}
+        {approval.requester && messages.forRequester(escapeInvisible(approval.requester))}
+        {approval.rule && messages.ruleSuffix(escapeInvisible(approval.rule))}
       </Text>
       <Links approval={approval} />
       {erased && (
-        <Alert color="gray" title="The content was erased">
-          {erased.text}. The record of who did what and when remains, and the ledger still proves it.
+        <Alert color="gray" title={messages.contentWasErased}>
+          {messages.recordRemains(erased.text)}
         </Alert>
       )}
       <Timeline entries={approval.timeline} />
@@ -63,15 +64,15 @@ function Links({ approval }: { approval: ApprovalSnapshot }) {
   return (
     <Group gap="md">
       <Anchor component={Link} href={`/a/${approval.id}`} size="sm">
-        Open the card
+        {messages.openCard}
       </Anchor>
       {approval.thread_id.startsWith("thread-") && (
         <Anchor component={Link} href={`/chat/${encodeURIComponent(approval.thread_id)}`} size="sm">
-          Open the chat
+          {messages.openChat}
         </Anchor>
       )}
       <Button size="compact-sm" variant="default" onClick={copy} aria-live="polite">
-        {copied ? "Link copied" : "Copy link"}
+        {copied ? messages.linkCopied : messages.copyLink}
       </Button>
     </Group>
   );
@@ -83,7 +84,7 @@ function Values({ approval }: { approval: ApprovalSnapshot }) {
     <>
       {approval.card.fields.length > 0 && (
         <details className={css.fold}>
-          <summary>Arguments ({approval.card.fields.length})</summary>
+          <summary>{messages.argumentsWithCount(approval.card.fields.length)}</summary>
           {approval.card.fields.map((field) => (
             <Text key={field.pointer} ff="monospace" size="xs">
               {field.pointer === `/${field.name}` ? field.name : escapeInvisible(field.pointer)}: {field.text}
@@ -97,7 +98,7 @@ function Values({ approval }: { approval: ApprovalSnapshot }) {
         </Text>
       )}
       {approval.result !== null && approval.result !== undefined && (
-        <RawData name="Result" text={escapeInvisible(stringifyJson(approval.result))} />
+        <RawData name={messages.result} text={escapeInvisible(stringifyJson(approval.result))} />
       )}
     </>
   );

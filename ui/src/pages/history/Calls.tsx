@@ -13,6 +13,7 @@ import { endOfDay, startOfDay, useAddressFilters } from "../../components/useAdd
 import { live } from "../../live/live";
 import css from "./History.module.css";
 import { FILTERS, HistoryFilters } from "./HistoryFilters";
+import * as messages from "./messages";
 import { StatusBadge } from "./StatusBadge";
 
 /** The list does without it. */
@@ -30,7 +31,7 @@ export function Calls() {
     <div className={css.panes} data-open={id || undefined}>
       <div className={css.found}>
         <HistoryFilters />
-        {found.isPending && <Loading label="Searching" />}
+        {found.isPending && <Loading label={messages.searching} />}
         {found.error && <ErrorMessage error={found.error} onRetry={() => void found.refetch()} />}
         {found.data && items.length === 0 && <NoCalls isFiltered={FILTERS.some(get)} />}
         {items.length > 0 && (
@@ -44,14 +45,12 @@ export function Calls() {
         )}
       </div>
       {id ? (
-        <Suspense fallback={<Loading label="Loading call" />}>
+        <Suspense fallback={<Loading label={messages.loadingCall} />}>
           <CallDetail id={id} close={() => set({}, undefined)} />
         </Suspense>
       ) : (
         <div className={css.nothing}>
-          <EmptyState title="No call selected">
-            Select a call to see who requested it, who decided, and the result.
-          </EmptyState>
+          <EmptyState title={messages.noCallSelected}>{messages.selectACall}</EmptyState>
         </div>
       )}
     </div>
@@ -105,19 +104,20 @@ function useRefresh(refresh: () => void) {
 
 function NoCalls({ isFiltered }: { isFiltered: boolean }) {
   const me = useMe().data;
-  if (isFiltered) return <EmptyState title="No calls found">Try fewer keywords or filters.</EmptyState>;
+  if (isFiltered)
+    return <EmptyState title={messages.noCallsFound}>{messages.tryFewerKeywordsOrFilters}</EmptyState>;
   return (
     <EmptyState
-      title="No calls yet"
+      title={messages.noCallsYet}
       action={
         isAdmin(me) && (
           <Button component={Link} href="/connect">
-            Connect an agent
+            {messages.connectAgent}
           </Button>
         )
       }
     >
-      Every call of an agent appears here, with who decided and what came of it.
+      {messages.everyCallOfAgentAppears}
     </EmptyState>
   );
 }
@@ -138,7 +138,7 @@ function CallList({ items, open, more }: { items: ApprovalItem[]; open: string; 
   }, [more, last, items.length]);
   return (
     <div className={css.list} ref={box} tabIndex={-1}>
-      <ol className={css.rows} aria-label="Calls" style={{ height: rows.getTotalSize() }}>
+      <ol className={css.rows} aria-label={messages.calls} style={{ height: rows.getTotalSize() }}>
         {shown.map(({ index, start, key }) => {
           const item = items[index];
           return (
@@ -177,7 +177,7 @@ function Row({ item, isOpen }: { item: ApprovalItem; isOpen: boolean }) {
       <span className={css.small}>
         <span>{escapeInvisible(item.tool)}</span>
         {item.agent && <span>{escapeInvisible(item.agent)}</span>}
-        {item.requester && <span>for {escapeInvisible(item.requester)}</span>}
+        {item.requester && <span>{messages.forRequesterPlain(escapeInvisible(item.requester))}</span>}
         {item.decision && (
           <span>
             {escapeInvisible(item.decision.by)}, <TimeAgo at={item.decision.at} />

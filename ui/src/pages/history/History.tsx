@@ -6,6 +6,7 @@ import { callApi } from "../../api/client";
 import { Page } from "../../components/Page";
 import { Loading } from "../../components/States";
 import { Calls } from "./Calls";
+import * as messages from "./messages";
 
 const Ledger = lazy(() => import("./Ledger"));
 
@@ -14,7 +15,7 @@ export default function History() {
   const [params, setParams] = useSearchParams();
   const tab = params.get("tab") === "ledger" ? "ledger" : "calls";
   return (
-    <Page title="History" opened={tab === "ledger" ? "Ledger" : "History"}>
+    <Page title={messages.history} opened={tab === "ledger" ? messages.ledger : messages.history}>
       <Retention />
       <Tabs
         value={tab}
@@ -23,10 +24,10 @@ export default function History() {
       >
         <Tabs.List mb="md">
           <Tabs.Tab value="calls" mih={44}>
-            Calls
+            {messages.calls}
           </Tabs.Tab>
           <Tabs.Tab value="ledger" mih={44}>
-            Ledger
+            {messages.ledger}
           </Tabs.Tab>
         </Tabs.List>
         <Tabs.Panel value="calls">
@@ -52,7 +53,7 @@ function Retention() {
   if (!about.data || about.data.retention === "forever") return null;
   return (
     <Text size="sm" c="dimmed" mb="sm">
-      Arguments and results are erased {about.data.retention} after the end of a call; the ledger is kept.
+      {messages.contentIsErasedAfter(about.data.retention)}
     </Text>
   );
 }

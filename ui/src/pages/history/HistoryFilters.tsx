@@ -4,6 +4,7 @@ import { useRef, type FormEvent } from "react";
 import { callApi } from "../../api/client";
 import { useAddressFilters } from "../../components/useAddressFilters";
 import css from "./History.module.css";
+import * as messages from "./messages";
 import { STATUSES } from "./StatusBadge";
 
 const MORE_FILTERS = ["tool", "agent", "user", "thread_id", "since", "until"] as const;
@@ -23,7 +24,7 @@ export function HistoryFilters() {
     <form
       ref={form}
       role="search"
-      aria-label="Search calls"
+      aria-label={messages.searchCalls}
       onSubmit={send}
       key={FILTERS.map(get).join("\n")}
       className={css.filters}
@@ -32,33 +33,36 @@ export function HistoryFilters() {
         className={css.words}
         name="q"
         type="search"
-        label="Keywords"
-        placeholder="refund carol"
+        label={messages.keywords}
+        placeholder={messages.keywordsExample}
         defaultValue={get("q")}
       />
       <NativeSelect
         className={css.brief}
         name="status"
-        label="Status"
+        label={messages.status}
         defaultValue={get("status")}
         onChange={() => send()}
-        data={[{ value: "", label: "Any" }, ...STATUSES.map((each) => ({ value: each, label: each }))]}
+        data={[{ value: "", label: messages.any }, ...STATUSES.map((each) => ({ value: each, label: each }))]}
       />
       <Button type="submit" variant="default">
-        Search
+        {messages.search}
       </Button>
       <details className={css.more} open={filled > 0} style={{ flexBasis: "100%" }}>
-        <summary>More filters{filled > 0 && ` (${filled})`}</summary>
+        <summary>
+          {messages.moreFilters}
+          {filled > 0 && ` (${filled})`}
+        </summary>
         <div className={css.filters}>
-          <TextInput className={css.narrow} name="tool" label="Tool" defaultValue={get("tool")} />
-          <TextInput className={css.narrow} name="agent" label="Agent" defaultValue={get("agent")} />
-          <TextInput className={css.narrow} name="user" label="Person" defaultValue={get("user")} />
+          <TextInput className={css.narrow} name="tool" label={messages.tool} defaultValue={get("tool")} />
+          <TextInput className={css.narrow} name="agent" label={messages.agent} defaultValue={get("agent")} />
+          <TextInput className={css.narrow} name="user" label={messages.person} defaultValue={get("user")} />
           <ThreadField id={get("thread_id")} />
           <TextInput
             className={css.narrow}
             name="since"
             type="date"
-            label="From"
+            label={messages.from}
             defaultValue={get("since")}
             onChange={() => send()}
           />
@@ -66,12 +70,12 @@ export function HistoryFilters() {
             className={css.narrow}
             name="until"
             type="date"
-            label="To"
+            label={messages.to}
             defaultValue={get("until")}
             onChange={() => send()}
           />
           <Button variant="subtle" onClick={() => set(Object.fromEntries(FILTERS.map((name) => [name, ""])))}>
-            Clear
+            {messages.clear}
           </Button>
         </div>
       </details>
@@ -90,10 +94,10 @@ function ThreadField({ id }: { id: string }) {
   }).data?.title;
   return title ? (
     <>
-      <TextInput className={css.narrow} label="Conversation" value={title} title={title} readOnly />
+      <TextInput className={css.narrow} label={messages.conversation} value={title} title={title} readOnly />
       <input type="hidden" name="thread_id" value={id} />
     </>
   ) : (
-    <TextInput className={css.narrow} name="thread_id" label="Conversation" defaultValue={id} />
+    <TextInput className={css.narrow} name="thread_id" label={messages.conversation} defaultValue={id} />
   );
 }

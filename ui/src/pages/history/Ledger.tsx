@@ -9,6 +9,7 @@ import { EmptyState, ErrorMessage, Loading } from "../../components/States";
 import { endOfDay, startOfDay, useAddressFilters } from "../../components/useAddressFilters";
 import { useNearScreen } from "../../components/useNearScreen";
 import css from "./History.module.css";
+import * as messages from "./ledgerMessages";
 import { LedgerStatus } from "./LedgerStatus";
 import { EVENT_KINDS, type TimelineEntry } from "./sentences";
 import { dotColor } from "./StatusBadge";
@@ -39,10 +40,10 @@ export default function Ledger() {
     <>
       <LedgerStatus />
       <LedgerFilters />
-      {found.isPending && <Loading label="Loading ledger" />}
+      {found.isPending && <Loading label={messages.loadingLedger} />}
       {found.error && <ErrorMessage error={found.error} onRetry={() => void found.refetch()} />}
       {found.data && entries.length === 0 && !found.hasNextPage && (
-        <EmptyState title="No entries">No ledger entries match these filters.</EmptyState>
+        <EmptyState title={messages.noEntries}>{messages.noEntriesMatch}</EmptyState>
       )}
       {entries.length > 0 && <LedgerEntries entries={entries} />}
       {found.hasNextPage && (
@@ -53,7 +54,7 @@ export default function Ledger() {
           loading={found.isFetchingNextPage}
           onClick={() => void found.fetchNextPage()}
         >
-          Show earlier entries
+          {messages.showEarlierEntries}
         </Button>
       )}
     </>
@@ -74,7 +75,7 @@ function LedgerFilters() {
     <form
       ref={form}
       role="search"
-      aria-label="Filter entries"
+      aria-label={messages.filterEntries}
       className={css.filters}
       onSubmit={send}
       key={NAMES.map(get).join("\n")}
@@ -82,26 +83,43 @@ function LedgerFilters() {
       <NativeSelect
         className={css.narrow}
         name="kind"
-        label="Event"
+        label={messages.event}
         defaultValue={get("kind")}
         onChange={() => send()}
         data={[
-          { value: "", label: "Any" },
+          { value: "", label: messages.any },
           ...EVENT_KINDS.map((kind) => ({ value: kind, label: kind.replaceAll("_", " ") })),
         ]}
       />
       <TextInput
         className={css.narrow}
         name="actor"
-        label="Actor"
-        placeholder="bob"
+        label={messages.actor}
+        placeholder={messages.actorExample}
         defaultValue={get("actor")}
       />
-      <TextInput className={css.narrow} name="approval" label="Approval" defaultValue={get("approval")} />
-      <TextInput className={css.narrow} name="since" type="date" label="From" defaultValue={get("since")} />
-      <TextInput className={css.narrow} name="until" type="date" label="To" defaultValue={get("until")} />
+      <TextInput
+        className={css.narrow}
+        name="approval"
+        label={messages.approvalHeading}
+        defaultValue={get("approval")}
+      />
+      <TextInput
+        className={css.narrow}
+        name="since"
+        type="date"
+        label={messages.from}
+        defaultValue={get("since")}
+      />
+      <TextInput
+        className={css.narrow}
+        name="until"
+        type="date"
+        label={messages.to}
+        defaultValue={get("until")}
+      />
       <Button type="submit" variant="default">
-        Show
+        {messages.show}
       </Button>
     </form>
   );
@@ -110,7 +128,7 @@ function LedgerFilters() {
 /** Ledger entries with links to their calls. */
 function LedgerEntries({ entries }: { entries: TimelineEntry[] }) {
   return (
-    <ol className={css.timeline} aria-label="Entries">
+    <ol className={css.timeline} aria-label={messages.entryHeading}>
       {entries.map((entry) => (
         <li
           key={entry.seq}
@@ -139,7 +157,7 @@ function CallLink({ id }: { id: string }) {
   return (
     <div ref={container} className={css.about} data-about={id}>
       <Anchor component={Link} href={`/history?id=${encodeURIComponent(id)}`} size="sm" underline="always">
-        {call.data?.sentence ?? "Show the call"}
+        {call.data?.sentence ?? messages.showCall}
       </Anchor>
       {call.data && <span className={css.tool}>{call.data.tool}</span>}
     </div>

@@ -5,6 +5,7 @@ import { isAdmin, useMe } from "../../api/currentUser";
 import { ErrorMessage, Loading } from "../../components/States";
 import { TimeAgo } from "../../components/TimeAgo";
 import css from "./History.module.css";
+import * as messages from "./ledgerMessages";
 
 /** The head of the ledger, its verification and export. */
 export function LedgerStatus() {
@@ -23,17 +24,17 @@ function HeadSection() {
     queryFn: ({ signal }) => callApi("get", "/api/audit/head", { signal }),
     refetchInterval: 10_000,
   });
-  if (head.isPending) return <Loading label="Loading head" />;
+  if (head.isPending) return <Loading label={messages.loadingHead} />;
   if (head.error) return <ErrorMessage error={head.error} onRetry={() => void head.refetch()} />;
   const { seq, link, at, fingerprint } = head.data;
   return (
-    <Paper withBorder p="md" component="section" aria-label="Head">
+    <Paper withBorder p="md" component="section" aria-label={messages.head}>
       <Stack gap={6}>
         <Title order={2} size="h5">
-          Head
+          {messages.head}
         </Title>
         <Text size="sm">
-          Entry {seq.toLocaleString("en")}
+          {messages.entryNumber(seq)}
           {at > 0 && (
             <>
               , <TimeAgo at={new Date(at).toISOString()} />
@@ -46,10 +47,10 @@ function HeadSection() {
         <Text size="sm">
           {fingerprint ? (
             <>
-              Signed with the key <Code>{fingerprint}</Code>.
+              {messages.signedWithKey} <Code>{fingerprint}</Code>.
             </>
           ) : (
-            "Not signed: the server has no signing key."
+            messages.notSigned
           )}
         </Text>
       </Stack>
@@ -60,32 +61,31 @@ function HeadSection() {
 function ExportSection() {
   const { data: me } = useMe();
   return (
-    <Paper withBorder p="md" component="section" aria-label="Export">
+    <Paper withBorder p="md" component="section" aria-label={messages.exportLabel}>
       <Stack gap={6} align="start">
         <Title order={2} size="h5">
-          {" "}
-          Export{" "}
+          {messages.exportLabel}
         </Title>
         <Group gap="xs">
           <Button component="a" href="/api/audit/head" download="head.json" variant="default">
-            Download head
+            {messages.downloadHead}
           </Button>
           {isAdmin(me) && (
             <Button component="a" href="/api/audit/export" download variant="default">
-              Export ledger
+              {messages.exportLedger}
             </Button>
           )}
         </Group>
         <Text size="sm">
-          A head stored elsewhere shows later whether entries were removed from the end.
-          {isAdmin(me) && " To verify without this server:"}
+          {messages.storedHeadHelp}
+          {isAdmin(me) && messages.toVerifyWithoutThisServer}
         </Text>
         {isAdmin(me) && (
           <Code block className={css.hash}>
             interlock audit verify --export FILE --head head.json
           </Code>
         )}
-        {!isAdmin(me) && <Text size="sm">Admins can export the whole ledger.</Text>}
+        {!isAdmin(me) && <Text size="sm">{messages.adminsCanExportWholeLedger}</Text>}
       </Stack>
     </Paper>
   );
@@ -110,22 +110,22 @@ function LedgerVerification() {
   const running = state.data?.running;
   const last = state.data?.last;
   return (
-    <Paper withBorder p="md" component="section" aria-label="Verification">
+    <Paper withBorder p="md" component="section" aria-label={messages.verification}>
       <Stack gap={6} align="stretch">
         <Title order={2} size="h5">
-          Verification
+          {messages.verification}
         </Title>
         {state.error && <ErrorMessage error={state.error} onRetry={() => void state.refetch()} />}
         {start.error && <ErrorMessage error={start.error} />}
         {running && <VerificationProgress now={running} />}
         {!running && last && <VerificationResult last={last} />}
-        {!running && !last && state.data && <Text size="sm">Not verified since the server was started.</Text>}
+        {!running && !last && state.data && <Text size="sm">{messages.notVerifiedSinceStart}</Text>}
         <Button
           style={{ alignSelf: "start" }}
           loading={start.isPending || Boolean(running)}
           onClick={() => start.mutate()}
         >
-          Verify now
+          {messages.verifyNow}
         </Button>
       </Stack>
     </Paper>
@@ -136,12 +136,8 @@ function VerificationProgress({ now }: { now: Verification }) {
   const part = now.of ? (100 * now.done) / now.of : 0;
   return (
     <div role="status">
-      <Text size="sm">
-        {now.of
-          ? `${now.done.toLocaleString("en")} of ${now.of.toLocaleString("en")} entries checked.`
-          : "Starting…"}
-      </Text>
-      <Progress value={part} aria-label="Verification progress" />
+      <Text size="sm">{now.of ? messages.ofEntriesChecked(now.done, now.of) : messages.starting}</Text>
+      <Progress value={part} aria-label={messages.verificationProgress} />
     </div>
   );
 }
@@ -151,13 +147,14 @@ function VerificationResult({ last }: { last: Verification }) {
   return (
     <Alert color={color} title={title} role="status" data-verified={last.state}>
       <Text size="sm">
-        {text} <TimeAgo at={last.began} />, by {last.by}.
+        {text} <TimeAgo at={last.began} />
+        {messages.byPersonSuffix(last.by)}
       </Text>
       {last.faults.length > 0 && (
-        <List size="sm" mt="xs" aria-label="Violations">
+        <List size="sm" mt="xs" aria-label={messages.violationsHeading}>
           {last.faults.map((fault, place) => (
             <List.Item key={place}>
-              {fault.seq > 0 && `Entry ${fault.seq}: `}
+              {fault.seq > 0 && messages.entryPrefix(fault.seq)}
               {fault.message}
             </List.Item>
           ))}
@@ -170,27 +167,34 @@ function VerificationResult({ last }: { last: Verification }) {
 /** A verification in words: what was verified, up to which entry, and how long it took. */
 export function describeVerification(last: Verification): { title: string; color: string; text: string } {
   const took = `${last.seconds < 10 ? last.seconds.toFixed(1) : Math.round(last.seconds)} s`;
-  const checked = `${pluralize(last.entries, "entry", "entries")} and ${pluralize(last.approvals, "approval", "approvals")}`;
+  const checked = messages.entriesAndApprovals(
+    pluralize(last.entries, messages.entry, messages.entries),
+    pluralize(last.approvals, messages.approval, messages.approvals),
+  );
   const erased = last.erased
-    ? ` The content of ${pluralize(last.erased, "entry", "entries")} was erased, as recorded in the ledger.`
+    ? messages.contentWasErasedAsRecorded(pluralize(last.erased, messages.entry, messages.entries))
     : "";
   if (last.state === "valid")
     return {
-      title: "The ledger is intact",
+      title: messages.ledgerIsIntact,
       color: "green",
-      text: `The hash chain, the invariants and the stored rows are consistent: ${checked}, up to entry ${(last.head?.seq ?? 0).toLocaleString("en")}, in ${took}.${erased} Verified`,
+      text: messages.everythingIsConsistent(checked, last.head?.seq ?? 0, took, erased),
     };
   if (last.state === "invalid")
     return {
-      title: `The ledger is not intact: ${pluralize(last.fault_count, "violation", "violations")}`,
+      title: messages.ledgerIsNotIntact(pluralize(last.fault_count, messages.violation, messages.violations)),
       color: "red",
-      text: `Keep a copy of the database as it is. ${checked} were checked in ${took}.${truncationNote(last)} Verified`,
+      text: messages.keepCopyOfDatabase(checked, took, truncationNote(last)),
     };
-  return { title: "The verification did not complete", color: "orange", text: `${last.problem} Tried` };
+  return {
+    title: messages.verificationDidNotComplete,
+    color: "orange",
+    text: messages.verificationProblem(last.problem),
+  };
 }
 
 const truncationNote = (last: Verification): string =>
-  last.fault_count > last.faults.length ? ` The first ${last.faults.length} violations are shown.` : "";
+  last.fault_count > last.faults.length ? messages.firstViolationsAreShown(last.faults.length) : "";
 
 const pluralize = (count: number, one: string, many: string): string =>
   `${count.toLocaleString("en")} ${count === 1 ? one : many}`;

@@ -3,6 +3,7 @@ import { stringifyJson } from "../../api/json";
 import { TimeAgo } from "../../components/TimeAgo";
 import { escapeInvisible, visibleLines } from "../../components/escapeInvisible";
 import css from "./History.module.css";
+import * as messages from "./messages";
 import {
   describeEntry,
   entryContent,
@@ -19,7 +20,7 @@ const MAX_LENGTH = 20_000;
 /** The events in order, each as a sentence with its details. */
 export function Timeline({ entries }: { entries: TimelineEntry[] }) {
   return (
-    <ol className={css.timeline} aria-label="Timeline">
+    <ol className={css.timeline} aria-label={messages.timeline}>
       {groupDeliveries(entries).map((step) => {
         const [entry, ...rest] = Array.isArray(step) ? step : [step];
         return (
@@ -50,7 +51,7 @@ function NotificationGroup({ entries }: { entries: TimelineEntry[] }) {
           {summarizeDeliveries(entries)}
         </Text>
       </summary>
-      <ul className={css.told} aria-label="Messages">
+      <ul className={css.told} aria-label={messages.messages}>
         {entries.map((entry) => (
           <li key={entry.seq}>
             <TimelineStep entry={entry} />
@@ -69,20 +70,20 @@ export function TimelineStep({ entry }: { entry: TimelineEntry }) {
         {describeEntry(entry)}
       </Text>
       <Text size="xs" component="div">
-        <TimeAgo at={entry.at} /> · entry {entry.seq}
+        <TimeAgo at={entry.at} /> {messages.entrySuffix(entry.seq)}
         {listFacts(entry).map((fact) => (
           <FactText key={fact.label} fact={fact} />
         ))}
       </Text>
       {wasErased(entry) && (
         <Text size="xs" fs="italic">
-          Its content was erased; its digest is kept.
+          {messages.contentErased}
         </Text>
       )}
       {listChanges(entry).map((change) => (
         <ChangeLines key={change.name} change={change} />
       ))}
-      <RawData name="Entry as stored" text={escapeInvisible(stringifyJson(entry))} />
+      <RawData name={messages.entryAsStored} text={escapeInvisible(stringifyJson(entry))} />
     </>
   );
 }
@@ -121,7 +122,7 @@ export function RawData({ name, text }: { name: string; text: string }) {
       <summary>{name}</summary>
       <pre className={css.raw} tabIndex={0} aria-label={name}>
         {text.length > MAX_LENGTH
-          ? `${text.slice(0, MAX_LENGTH)} … and ${text.length - MAX_LENGTH} more characters`
+          ? messages.textWithMoreCharacters(text.slice(0, MAX_LENGTH), text.length - MAX_LENGTH)
           : text}
       </pre>
     </details>
@@ -148,10 +149,10 @@ export function listFacts(entry: TimelineEntry): EntryFact[] {
     return typeof found === "string" && found ? [{ label, text: escapeInvisible(found) }] : [];
   };
   return [
-    ...contentFact("via", "via"),
-    ...contentFact("seat", "on behalf of"),
-    ...contentFact("args_sha256", DIGEST_LABELS[entry.kind] ?? "saw arguments").map(asCode),
-    ...contentFact("result_sha256", "result").map(asCode),
+    ...contentFact("via", messages.viaFact),
+    ...contentFact("seat", messages.onBehalfOf),
+    ...contentFact("args_sha256", messages.DIGEST_LABELS[entry.kind] ?? messages.sawArguments).map(asCode),
+    ...contentFact("result_sha256", messages.resultFact).map(asCode),
     ...quorumFacts(entry),
     ...acknowledgedFacts(entry),
     ...quotes(entry),
@@ -164,26 +165,23 @@ export function listChanges(entry: TimelineEntry): EntryChange[] {
   return entry.kind === "edited" && Array.isArray(found) ? (found as EntryChange[]) : [];
 }
 
-// An agent proposes arguments and an editor replaces them; everybody else saw them.
-const DIGEST_LABELS: Record<string, string> = {
-  proposed: "arguments",
-  allowed: "arguments",
-  denied: "arguments",
-  edited: "new arguments",
-};
-
 const asCode = (fact: EntryFact): EntryFact => ({ ...fact, style: "code" });
 
 function quorumFacts(entry: TimelineEntry): EntryFact[] {
   const quorum = entryData(entry, "quorum");
   if (!Array.isArray(quorum) || (quorum.length === 1 && quorum[0] === 1)) return [];
-  return [{ label: "needs", text: `${quorum.join(", then ")} ${quorum.at(-1) === 1 ? "person" : "people"}` }];
+  return [
+    {
+      label: messages.needs,
+      text: messages.peopleNeeded(quorum.join(messages.thenSeparator), quorum.at(-1)),
+    },
+  ];
 }
 
 function acknowledgedFacts(entry: TimelineEntry): EntryFact[] {
   const found = entryContent(entry, "acknowledged");
   if (!Array.isArray(found) || !found.length) return [];
-  return [{ label: "acknowledged", text: found.map((id) => escapeInvisible(String(id))).join(", ") }];
+  return [{ label: messages.acknowledged, text: found.map((id) => escapeInvisible(String(id))).join(", ") }];
 }
 
 const QUOTED_FIELDS = ["text", "reason", "comment", "note", "error", "sentence"];

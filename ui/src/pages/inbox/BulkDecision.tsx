@@ -5,6 +5,7 @@ import { approvalKey, readApproval, type ApprovalSnapshot } from "../../api/appr
 import { callApi, type Schemas } from "../../api/client";
 import { EmptyState, ErrorMessage } from "../../components/States";
 import css from "./BulkDecision.module.css";
+import * as messages from "./bulkMessages";
 import { BulkResults } from "./BulkResults";
 import { Comparison } from "./Comparison";
 import type { FeedRow } from "./feed";
@@ -51,19 +52,17 @@ export default function BulkDecision({ ids, onClose, onDone, undo }: Props) {
     setSending("");
   };
   return (
-    <section className={css.panel} aria-label="Bulk decision">
+    <section className={css.panel} aria-label={messages.bulkDecision}>
       <Group justify="space-between" wrap="nowrap" align="start">
         <Title order={2} size="h4" ref={heading} tabIndex={-1} className={css.heading}>
-          {done
-            ? "Results"
-            : `Decide ${calls.length} ${calls.length === 1 ? "approval" : "approvals"} at once`}
+          {done ? messages.results : messages.decideApprovalsAtOnce(calls.length)}
         </Title>
         <Button variant="default" size="compact-md" mih={36} onClick={onClose}>
-          {done ? "Close" : "Back"}
+          {done ? messages.close : messages.back}
         </Button>
       </Group>
       {!done && ids.length === 0 && (
-        <EmptyState title="Nothing selected">Select requests in the list first.</EmptyState>
+        <EmptyState title={messages.nothingSelected}>{messages.selectRequestsInListFirst}</EmptyState>
       )}
       {done ? (
         <BulkResults {...done} onRetry={() => setDone(null)} undo={undo} />
@@ -111,7 +110,7 @@ function ToolLine({ calls }: { calls: readonly ApprovalSnapshot[] }) {
   if (!first) return null;
   return (
     <Text>
-      All approvals call{" "}
+      {messages.allApprovalsCall}{" "}
       <Text span ff="monospace" fw={700}>
         {first.card.tool}
       </Text>
@@ -123,10 +122,8 @@ function ToolLine({ calls }: { calls: readonly ApprovalSnapshot[] }) {
 function LoadingProgress({ missing, of }: { missing: number; of: number }) {
   return (
     <div role="status">
-      <Text size="sm">
-        Loading {of - missing} of {of}.
-      </Text>
-      <Progress value={((of - missing) / of) * 100} aria-label="Loading progress" />
+      <Text size="sm">{messages.loadingProgressOf(of - missing, of)}</Text>
+      <Progress value={((of - missing) / of) * 100} aria-label={messages.loadingProgress} />
     </div>
   );
 }
@@ -134,7 +131,7 @@ function LoadingProgress({ missing, of }: { missing: number; of: number }) {
 function ExcludedList({ excluded }: { excluded: { call: ApprovalSnapshot; why: string }[] }) {
   if (!excluded.length) return null;
   return (
-    <Alert color="yellow" title={`${excluded.length} left out`} role="status">
+    <Alert color="yellow" title={messages.leftOutCount(excluded.length)} role="status">
       <ul className={css.left}>
         {excluded.map(({ call, why }) => (
           <li key={call.id}>
@@ -173,21 +170,21 @@ function BulkForm({ calls, reading, sending, onSend }: BulkFormProps) {
   const button = (kind: BulkAnswer["kind"]) => ({
     loading: sending === kind,
     disabled: !isReady || !allAllow(kind),
-    title: allAllow(kind) ? undefined : `Not all of these approvals allow ${kind}.`,
+    title: allAllow(kind) ? undefined : messages.notAllAllow(kind),
     onClick: () => onSend(reason.trim() ? { kind, reason: reason.trim() } : { kind }),
   });
   return (
     <Stack gap="sm" className={css.form}>
       <div className={css.fields}>
         <TextInput
-          label="Reason (optional, sent to the agent)"
+          label={messages.reasonOptionalSentToAgent}
           maxLength={500}
           value={reason}
           onChange={(event) => setReason(event.currentTarget.value)}
         />
         {count > MAX_UNCONFIRMED && (
           <TextInput
-            label={`Type ${count} to confirm all ${count}`}
+            label={messages.typeToConfirmAll(count)}
             inputMode="numeric"
             autoComplete="off"
             value={typed}
@@ -197,13 +194,13 @@ function BulkForm({ calls, reading, sending, onSend }: BulkFormProps) {
       </div>
       <Group gap="sm">
         <Button mih={44} {...button("approve")}>
-          Approve {count}
+          {messages.approveCount(count)}
         </Button>
         <Button mih={44} variant="outline" color="red" {...button("reject")}>
-          Reject {count}
+          {messages.rejectCount(count)}
         </Button>
       </Group>
-      {count > 0 && !reading && !isCountConfirmed && <Text size="sm">Type the number first.</Text>}
+      {count > 0 && !reading && !isCountConfirmed && <Text size="sm">{messages.typeNumberFirst}</Text>}
     </Stack>
   );
 }

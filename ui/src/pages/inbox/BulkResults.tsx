@@ -4,6 +4,7 @@ import type { ApprovalSnapshot } from "../../api/approvals";
 import { useTick } from "../../components/TimeAgo";
 import type { BulkAnswer, BulkResult } from "./BulkDecision";
 import css from "./BulkDecision.module.css";
+import * as messages from "./bulkMessages";
 import { compareArguments } from "./Comparison";
 import type { PendingUndo } from "./useDecisionFeedback";
 
@@ -21,7 +22,7 @@ export function BulkResults({ answer, results, calls, onRetry, undo }: Props) {
   const { different, cells } = useMemo(() => compareArguments(calls), [calls]);
   const sentences = new Map(calls.map((call) => [call.id, call.card.sentence]));
   const listDifferences = (id: string) =>
-    different.map(({ pointer, name }) => `${name}: ${cells.get(id)?.get(pointer)?.field.text ?? "not set"}`);
+    different.map(({ pointer, name }) => messages.fieldValue(name, cells.get(id)?.get(pointer)?.field.text));
   const failed = results.filter(({ ok }) => !ok).length;
   const succeeded = results.length - failed;
   useTick();
@@ -39,13 +40,12 @@ export function BulkResults({ answer, results, calls, onRetry, undo }: Props) {
       <Group gap="sm">
         {failed > 0 && (
           <Button mih={44} onClick={onRetry}>
-            {failed === 1 ? "Review the failed approval" : `Review the ${failed} failed approvals`}
+            {messages.reviewFailed(failed)}
           </Button>
         )}
         {answer.kind === "reject" && succeeded > 0 && undone !== "sent" && left > 0 && (
           <Button mih={44} variant="default" loading={undone === "sending"} onClick={() => void undoAll()}>
-            Undo {succeeded === 1 ? "the rejection" : `all ${succeeded} rejections`} (
-            {Math.ceil(left / 1_000)} s)
+            {messages.undoRejections(succeeded, Math.ceil(left / 1_000))}
           </Button>
         )}
       </Group>
@@ -67,10 +67,10 @@ export function BulkResults({ answer, results, calls, onRetry, undo }: Props) {
 }
 
 function summary({ kind }: BulkAnswer, succeeded: number, failed: number): string {
-  const done = `${succeeded} ${kind === "approve" ? "approved" : "rejected"}.`;
-  return failed ? `${done} ${failed} failed and ${failed === 1 ? "is" : "are"} unchanged.` : done;
+  const done = messages.resultCount(succeeded, kind);
+  return failed ? messages.failedAreUnchanged(done, failed) : done;
 }
 
 function statusLabel({ status }: BulkResult): string {
-  return status === "pending" ? "Approved. More approvals are needed." : status;
+  return status === "pending" ? messages.approvedMoreApprovalsAreNeeded : status;
 }

@@ -6,6 +6,7 @@ import { ApprovalCard, type CardHandle } from "../../card/ApprovalCard";
 import { Loading } from "../../components/States";
 import { IconBack } from "../../components/icons";
 import css from "./Inbox.module.css";
+import * as messages from "./messages";
 
 interface Props {
   id: string;
@@ -32,7 +33,7 @@ export default function CardPane({ id, nextId, card, onChanged, onTooEarly, onBa
         leftSection={<IconBack size={16} stroke={1.75} aria-hidden />}
         onClick={onBack}
       >
-        Back to the list
+        {messages.backToList}
       </Button>
       {shown === id ? (
         <>
@@ -47,7 +48,7 @@ export default function CardPane({ id, nextId, card, onChanged, onTooEarly, onBa
           {nextId && <Preload key={nextId} id={nextId} />}
         </>
       ) : (
-        <Loading label="Loading request" />
+        <Loading label={messages.loadingRequest} />
       )}
     </>
   );

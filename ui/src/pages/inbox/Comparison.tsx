@@ -4,6 +4,7 @@ import type { ApprovalSnapshot, Argument } from "../../api/approvals";
 import { ArgumentValue } from "../../card/ArgumentValue";
 import { VisibleText } from "../../card/VisibleText";
 import css from "./BulkDecision.module.css";
+import * as messages from "./bulkMessages";
 
 const MAX_COLUMNS = 5; // columns; with more, each call is a block, as on a phone
 
@@ -16,7 +17,7 @@ export function Comparison({ calls }: { calls: readonly ApprovalSnapshot[] }) {
       {same.length > 0 && (
         <section aria-labelledby="bulk-same">
           <Title order={3} size="sm" id="bulk-same">
-            Identical in all approvals
+            {messages.identicalInAllApprovals}
           </Title>
           <dl className={css.same}>
             {same.map((leaf) => (
@@ -33,10 +34,10 @@ export function Comparison({ calls }: { calls: readonly ApprovalSnapshot[] }) {
         </section>
       )}
       <table className={css.table} data-blocks={different.length > MAX_COLUMNS || undefined}>
-        <caption>{different.length ? "Differences" : "No differences except the sentence"}</caption>
+        <caption>{different.length ? messages.differences : messages.noDifferences}</caption>
         <thead>
           <tr>
-            <th scope="col">Approval</th>
+            <th scope="col">{messages.approval}</th>
             {different.map(({ pointer, name }) => (
               <th scope="col" key={pointer}>
                 <VisibleText text={name} />
@@ -68,7 +69,7 @@ export function Comparison({ calls }: { calls: readonly ApprovalSnapshot[] }) {
 function Notes({ call }: { call: ApprovalSnapshot }) {
   return call.findings.map(({ id, message }) => (
     <Text key={id} size="xs" fw={400}>
-      Note: {message}
+      {messages.noteToReviewer(message)}
     </Text>
   ));
 }
@@ -78,7 +79,7 @@ const MAX_UNFOLDED = 200; // characters before a value is folded
 /** The value as on the card; a long one is folded. */
 function Cell({ leaf }: { leaf: ArgumentCell | undefined }) {
   const [isExpanded, setExpanded] = useState(false);
-  if (!leaf) return <span className={css.none}>not set</span>;
+  if (!leaf) return <span className={css.none}>{messages.notSet}</span>;
   const value = <ArgumentValue field={leaf.field} marked={false} />;
   if (leaf.field.text.length <= MAX_UNFOLDED) return value;
   return (
@@ -90,7 +91,7 @@ function Cell({ leaf }: { leaf: ArgumentCell | undefined }) {
         aria-expanded={isExpanded}
         onClick={() => setExpanded(!isExpanded)}
       >
-        {isExpanded ? "Show less" : "Show more"}
+        {isExpanded ? messages.showLess : messages.showMore}
       </button>
     </>
   );
@@ -129,12 +130,6 @@ export function compareArguments(calls: readonly ApprovalSnapshot[]): ArgumentTa
   return { same, different, cells };
 }
 
-/** Texts of a call besides its arguments, with their source; not pointers: those start with a slash. */
-const EXTRA_TEXTS = [
-  ["preview", "preview"],
-  ["agent_description", "agent's description (unverified)"],
-  ["agent_preview", "agent's preview (unverified)"],
-] as const;
 const CONTAINERS = new Set(["object", "array"]);
 const equal = ({ field: one }: ArgumentCell, { field: other }: ArgumentCell) =>
   one.text === other.text && one.type === other.type && one.sha256 === other.sha256;
@@ -150,17 +145,19 @@ function leaves(call: ApprovalSnapshot): ArgumentCell[] {
     names.set(pointer, isExpanded);
     if (!(CONTAINERS.has(type) && length > 0)) found.push({ pointer, name: isExpanded, field });
   }
-  const extraTexts = EXTRA_TEXTS.filter(([part]) => call.card[part]).map(([part, name]): ArgumentCell => {
-    const field = {
-      pointer: part,
-      name,
-      type: "text",
-      text: call.card[part],
-      length: 0,
-      sha256: "",
-      findings: [],
-    };
-    return { pointer: part, name, field };
-  });
+  const extraTexts = messages.EXTRA_TEXTS.filter(([part]) => call.card[part]).map(
+    ([part, name]): ArgumentCell => {
+      const field = {
+        pointer: part,
+        name,
+        type: "text",
+        text: call.card[part],
+        length: 0,
+        sha256: "",
+        findings: [],
+      };
+      return { pointer: part, name, field };
+    },
+  );
   return [...found, ...extraTexts];
 }

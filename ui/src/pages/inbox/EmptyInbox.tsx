@@ -9,6 +9,7 @@ import type { FeedListing } from "./feedStore";
 import { activeFilters, viewOf, type InboxFilters } from "./filters";
 import css from "./Inbox.module.css";
 import { newRequestsLabel } from "./InboxHead";
+import * as messages from "./messages";
 
 interface EmptyInboxProps {
   listing: FeedListing;
@@ -23,25 +24,22 @@ export function EmptyInbox({ listing, filters, onClearFilters, onMore, onRetry }
   const { feed, loading, error, isIndexBehind } = listing;
   if (error) return <ErrorMessage error={error} onRetry={onRetry} />;
   if (feed.ids.length) return null;
-  if (loading && !isIndexBehind) return <Loading label="Loading requests" />;
-  if (isIndexBehind)
-    return (
-      <EmptyState title="No results yet">Recent changes are not searchable yet. Searching again…</EmptyState>
-    );
+  if (loading && !isIndexBehind) return <Loading label={messages.loadingRequests} />;
+  if (isIndexBehind) return <EmptyState title={messages.noResultsYet}>{messages.searchIsBehind}</EmptyState>;
   if (feed.next !== null)
     return (
-      <EmptyState title="No matches so far">
-        None of the requests searched so far is in this list.{" "}
+      <EmptyState title={messages.noMatchesSoFar}>
+        {messages.noneFoundSoFar}{" "}
         <Button size="xs" variant="default" mt="xs" onClick={onMore}>
-          Search further
+          {messages.searchFurther}
         </Button>
       </EmptyState>
     );
   if (activeFilters(filters).length)
     return (
-      <EmptyState title="No requests match these filters">
+      <EmptyState title={messages.noRequestsMatch}>
         <Button size="xs" variant="default" mt="xs" onClick={onClearFilters}>
-          Clear all filters
+          {messages.clearAllFilters}
         </Button>
       </EmptyState>
     );
@@ -60,16 +58,16 @@ function ConnectLink() {
   if (!isAdmin(useMe().data) || !stats || hasCalls(stats)) return null;
   return (
     <Button component={Link} href="/connect" size="xs" variant="default" mt="xs">
-      Connect an agent
+      {messages.connectAgent}
     </Button>
   );
 }
 
 const NOTHING: Record<ReturnType<typeof viewOf>, [title: string, text: string]> = {
-  everyone: ["No open requests", "New requests from your agents appear here."],
-  mine: ["Nothing needs your approval", "New requests that you can decide appear here."],
-  decided: ["You have not decided anything yet", "Requests that you decide appear here, newest first."],
-  all: ["No requests yet", "Requests from your agents appear here."],
+  everyone: [messages.noOpenRequests, messages.openRequestsAppearHere],
+  mine: [messages.nothingNeedsYourApproval, messages.requestsForYouAppearHere],
+  decided: [messages.nothingDecidedYet, messages.decidedRequestsAppearHere],
+  all: [messages.noRequestsYet, messages.requestsAppearHere],
 };
 
 interface AllDoneProps {
@@ -87,10 +85,8 @@ export function AllDone({ filters, waiting, onReveal, onClearFilters }: AllDoneP
   const isFiltered = activeFilters(filters).length > 0;
   return (
     <div ref={place} className={css.done} tabIndex={-1} data-all-done>
-      <EmptyState title={isFiltered ? "No more requests match" : "All done"}>
-        {isFiltered &&
-          pending > 0 &&
-          `${pending.toLocaleString("en")} ${pending === 1 ? "other waits" : "others wait"}. `}
+      <EmptyState title={isFiltered ? messages.noMoreRequestsMatch : messages.allDone}>
+        {isFiltered && pending > 0 && messages.othersWait(pending)}
         {waiting > 0 && (
           <Button mt="xs" onClick={onReveal}>
             {newRequestsLabel(waiting)}
@@ -98,10 +94,10 @@ export function AllDone({ filters, waiting, onReveal, onClearFilters }: AllDoneP
         )}
         {isFiltered && (
           <Button size="xs" variant="default" mt="xs" onClick={onClearFilters}>
-            Clear all filters
+            {messages.clearAllFilters}
           </Button>
         )}
-        {!waiting && !isFiltered && "No request needs your decision."}
+        {!waiting && !isFiltered && messages.noRequestNeedsYourDecision}
       </EmptyState>
     </div>
   );

@@ -4,6 +4,7 @@ import { IconFilter, IconSearch } from "../../components/icons";
 import type { Feed } from "./feed";
 import css from "./FilterBar.module.css";
 import { activeFilters, type InboxFilters } from "./filters";
+import * as messages from "./messages";
 import { useTypedText } from "./useTypedText";
 
 const MoreFilters = lazy(() => import("./MoreFilters"));
@@ -37,15 +38,15 @@ export function FilterBar({ filters, feed, onChange, search, onLeave, onResults 
     event.preventDefault();
   };
   return (
-    <search className={css.bar} aria-label="Filter requests">
+    <search className={css.bar} aria-label={messages.filterRequests}>
       <div className={css.first}>
         <div className={css.words}>
           <IconSearch size={16} stroke={1.75} aria-hidden />
           <input
             ref={search}
             type="search"
-            aria-label="Search"
-            placeholder="Search requests"
+            aria-label={messages.search}
+            placeholder={messages.searchRequests}
             value={text}
             onChange={(event) => setText(event.currentTarget.value)}
             onKeyDown={onSearchKey}
@@ -59,7 +60,7 @@ export function FilterBar({ filters, feed, onChange, search, onLeave, onResults 
           aria-expanded={isOpen}
           onClick={() => setOpen(!isOpen)}
         >
-          Filter{count ? ` (${count})` : ""}
+          {messages.filterWithCount(count ? ` (${count})` : "")}
         </Button>
       </div>
       {isOpen && (
@@ -74,7 +75,7 @@ export function FilterBar({ filters, feed, onChange, search, onLeave, onResults 
               key={name}
               type="button"
               className={css.chip}
-              aria-label={`Remove the filter ${text}`}
+              aria-label={messages.removeFilter(text)}
               onClick={() => onChange({ [name]: "" })}
             >
               <bdi>{text}</bdi> <span aria-hidden>×</span>

@@ -16,6 +16,7 @@ import { InboxHead } from "./InboxHead";
 import { InboxList, type InboxListHandle } from "./InboxList";
 import { oneLine } from "./InboxRow";
 import { useInboxKeys } from "./keys";
+import * as messages from "./messages";
 import { Toasts } from "./Toasts";
 import { useAnnouncements } from "./useAnnouncements";
 import { useDecisionFeedback } from "./useDecisionFeedback";
@@ -81,7 +82,9 @@ export default function Inbox() {
     if (id) list.current?.goTo(id);
     else focusTitle();
   };
-  const goToResult = useFirstResult(filters.q, listing, (id) => (id ? goTo(id) : announce("No results.")));
+  const goToResult = useFirstResult(filters.q, listing, (id) =>
+    id ? goTo(id) : announce(messages.noResults),
+  );
   const reveal = () => {
     const first = [...feed.waiting].sort((one, other) => one.sortKey - other.sortKey)[0];
     store.reveal();
@@ -111,7 +114,12 @@ export default function Inbox() {
 
   return (
     <div ref={root} className={css.inbox}>
-      <section className={css.list} aria-label="List" aria-busy={listing.loading} inert={isCardFullscreen}>
+      <section
+        className={css.list}
+        aria-label={messages.list}
+        aria-busy={listing.loading}
+        inert={isCardFullscreen}
+      >
         <div className={css.head}>
           <InboxHead listing={listing} filters={filters} onChange={changeFilters} onReveal={reveal} />
           <FilterBar
@@ -144,7 +152,7 @@ export default function Inbox() {
         {!isNarrow && <KeyBar onHelp={() => setHelpOpen(true)} />}
       </section>
       <Toasts {...announcements} isRaised={selection.ids.length > 0} onUndo={() => void undo.last()} />
-      <section className={css.card} aria-label="Request" data-open={isCardFullscreen || undefined}>
+      <section className={css.card} aria-label={messages.request} data-open={isCardFullscreen || undefined}>
         <Suspense fallback={<Loading />}>
           {location.bulk && (
             <BulkDecision ids={selection.ids} onClose={close} onDone={handleBulk} undo={undo} />
@@ -168,9 +176,7 @@ export default function Inbox() {
             />
           )}
           {!location.bulk && !location.id && !flow.isDone && (
-            <EmptyState title="No request selected">
-              Select a request in the list, or press J. Press ? for all keys.
-            </EmptyState>
+            <EmptyState title={messages.noRequestSelected}>{messages.selectARequest}</EmptyState>
           )}
         </Suspense>
       </section>
@@ -219,28 +225,22 @@ function SelectionBar({ count, onCompare, onClear }: SelectionBarProps) {
   return (
     <div className={css.bar}>
       <Text size="sm" fw={600}>
-        {count} selected
+        {messages.selectedCount(count)}
       </Text>
       <Button size="compact-md" mih={36} onClick={onCompare}>
-        Bulk decision…
+        {messages.bulkDecisionButton}
       </Button>
       <Button size="compact-md" mih={36} variant="default" onClick={onClear}>
-        Clear
+        {messages.clear}
       </Button>
     </div>
   );
 }
 
-const COMMON_KEYS: [keys: string[], text: string][] = [
-  [["J", "K"], "Move"],
-  [["X"], "Select"],
-  [["Z"], "Undo"],
-];
-
 function KeyBar({ onHelp }: { onHelp: () => void }) {
   return (
     <div className={css.keyBar}>
-      {COMMON_KEYS.map(([keys, text]) => (
+      {messages.COMMON_KEYS.map(([keys, text]) => (
         <span key={text}>
           {keys.map((key) => (
             <kbd key={key}>{key}</kbd>
@@ -249,7 +249,8 @@ function KeyBar({ onHelp }: { onHelp: () => void }) {
         </span>
       ))}
       <button type="button" onClick={onHelp}>
-        <kbd aria-hidden>?</kbd>All keys
+        <kbd aria-hidden>?</kbd>
+        {messages.allKeys}
       </button>
     </div>
   );

@@ -5,6 +5,7 @@ import { countOpen } from "./feed";
 import type { FeedListing } from "./feedStore";
 import { activeFilters, VIEW_FILTERS, viewOf, type InboxFilters, type InboxView } from "./filters";
 import css from "./Inbox.module.css";
+import * as messages from "./messages";
 
 interface Props {
   listing: FeedListing;
@@ -29,18 +30,17 @@ export function InboxHead({ listing, filters, onChange, onReveal }: Props) {
     <>
       <div className={css.title}>
         <Title order={1} id="inbox-title" tabIndex={-1}>
-          Inbox
+          {messages.inbox}
         </Title>
         {isFiltered && !loading && (
           <Text size="sm" c="dimmed" data-count>
-            {feed.ids.length.toLocaleString()}
-            {feed.next === null ? "" : " or more"} found
+            {messages.foundCount(feed.ids.length, feed.next)}
           </Text>
         )}
         <NewRequestsButton count={feed.waiting.length} onReveal={onReveal} />
       </div>
-      <div className={css.tabs} role="group" aria-label="Show">
-        {VIEWS.map(([each, label]) => (
+      <div className={css.tabs} role="group" aria-label={messages.show}>
+        {messages.VIEWS.map(([each, label]) => (
           <button
             key={each}
             type="button"
@@ -60,12 +60,6 @@ export function InboxHead({ listing, filters, onChange, onReveal }: Props) {
   );
 }
 
-const VIEWS: [InboxView, string][] = [
-  ["everyone", "Everyone"],
-  ["mine", "For me"],
-  ["decided", "Decided by you"],
-];
-
 /** New requests are held back until they are revealed. */
 function NewRequestsButton({ count, onReveal }: { count: number; onReveal: () => void }) {
   if (!count) return null;
@@ -79,5 +73,5 @@ function NewRequestsButton({ count, onReveal }: { count: number; onReveal: () =>
 }
 
 export function newRequestsLabel(count: number): string {
-  return `Show ${count.toLocaleString()} new ${count === 1 ? "request" : "requests"}`;
+  return messages.showNewRequests(count);
 }

@@ -13,6 +13,7 @@ import { useTick } from "../../components/TimeAgo";
 import type { Feed } from "./feed";
 import css from "./Inbox.module.css";
 import { InboxRow, ROW_HEIGHT, type InboxRowProps } from "./InboxRow";
+import * as messages from "./messages";
 
 export interface InboxListHandle {
   /** Scrolls to a row and focuses it. */
@@ -82,7 +83,7 @@ export function InboxList({ feed, current, selected, onNearEnd, onVisible, onTog
       data-rows={ids.length}
       data-selecting={selected.size > 0 || undefined}
     >
-      <ul className={css.rows} style={{ height: virtual.getTotalSize() }} aria-label="Requests">
+      <ul className={css.rows} style={{ height: virtual.getTotalSize() }} aria-label={messages.requests}>
         {shown.map(({ index, start }) => {
           const row = rows.get(ids[index] ?? "");
           if (!row) return null;

@@ -7,6 +7,7 @@ import { RiskMark, type RiskLevel } from "../../components/RiskMark";
 import { formatSpan } from "../../components/TimeAgo";
 import type { FeedRow } from "./feed";
 import css from "./InboxRow.module.css";
+import * as messages from "./messages";
 import { TimeRing } from "./TimeRing";
 
 export const ROW_HEIGHT = 60;
@@ -91,7 +92,7 @@ function Mark({ row, isSelected, onToggle }: Pick<InboxRowProps, "row" | "isSele
     <label className={css.mark}>
       <input
         type="checkbox"
-        aria-label={`Select: ${row.sentence}`}
+        aria-label={messages.selectRequest(row.sentence)}
         checked={isSelected}
         disabled={row.status !== "pending"}
         onChange={(event) => onToggle(row.id, (event.nativeEvent as unknown as MouseEvent).shiftKey)}
@@ -105,11 +106,11 @@ function Mark({ row, isSelected, onToggle }: Pick<InboxRowProps, "row" | "isSele
 function RowOrigin({ row }: { row: FeedRow }) {
   return (
     <span className={css.origin}>
-      <bdi className={css.tool}>{riskMark(row) === "question" ? "question" : row.tool}</bdi>
+      <bdi className={css.tool}>{riskMark(row) === "question" ? messages.question : row.tool}</bdi>
       <bdi className={css.name}>{escapeInvisible(row.agent)}</bdi>
       {row.requester && (
         <bdi className={css.name} data-requester>
-          <VisuallyHidden>for </VisuallyHidden>
+          <VisuallyHidden>{messages.forLabel} </VisuallyHidden>
           {escapeInvisible(row.requester)}
         </bdi>
       )}
@@ -126,7 +127,7 @@ function RequestAge({ at }: { at: string }) {
   const seconds = (Date.now() - Date.parse(at)) / 1_000;
   return (
     <time className={css.age} dateTime={at} title={EXACT.format(new Date(at))}>
-      {seconds < 1 ? "now" : `${formatSpan(seconds)} ago`}
+      {messages.timeAgo(seconds, formatSpan(seconds))}
     </time>
   );
 }
@@ -137,7 +138,11 @@ function PendingState({ row, me, now }: Pick<InboxRowProps, "row" | "me" | "now"
   const lifetime = (Date.parse(row.expires_at) - Date.parse(row.created_at)) / 1_000;
   return (
     <>
-      <TimeRing left={left} lifetime={lifetime} title={`Expires ${EXACT.format(new Date(row.expires_at))}`} />
+      <TimeRing
+        left={left}
+        lifetime={lifetime}
+        title={messages.expiresAt(EXACT.format(new Date(row.expires_at)))}
+      />
       <RowNote row={row} me={me} />
     </>
   );
@@ -148,14 +153,10 @@ function RowNote({ row, me }: Pick<InboxRowProps, "row" | "me">) {
   const alarms = row.alarms.length;
   return (
     <span className={css.notes}>
-      {need > 1 && (
-        <span className={css.note}>
-          {have} of {need}
-        </span>
-      )}
+      {need > 1 && <span className={css.note}>{messages.votesOf(have, need)}</span>}
       {alarms > 0 && (
         <span className={css.alarm}>
-          <IconWarning size={13} stroke={2.2} aria-hidden /> {alarms} to check
+          <IconWarning size={13} stroke={2.2} aria-hidden /> {messages.findingsToCheck(alarms)}
         </span>
       )}
       {!alarms && row.claimed_by && <span className={css.note}>{claimLabel(row.claimed_by, me)}</span>}
@@ -163,7 +164,7 @@ function RowNote({ row, me }: Pick<InboxRowProps, "row" | "me">) {
   );
 }
 
-const claimLabel = (by: string, me: string) => (by === me ? "you’re on it" : `${by} is on it`);
+const claimLabel = (by: string, me: string) => (by === me ? messages.youAreOnIt : messages.isOnIt(by));
 
 /** Who decided and when; approved and rejected differ by sign and color. */
 function EndState({ row, me }: Pick<InboxRowProps, "row" | "me">) {
@@ -201,7 +202,7 @@ function endOf({ decision, status }: Decided): End {
 function decidedBy(row: Decided, me: string): string {
   if (!row.decision) return row.status;
   const person = personOf(row, me);
-  const by = person ? ` by ${person}` : "";
+  const by = person ? messages.byPerson(person) : "";
   return `${endOf(row) === "approved" ? "approved" : row.status}${by}`;
 }
 
@@ -213,7 +214,7 @@ function personOf({ decision }: Decided, me: string): string {
 /** What became of an approved call. */
 function afterApproval(row: Decided): string {
   if (endOf(row) !== "approved" || row.status === "approved") return "";
-  return AFTER_APPROVAL[row.status] ?? row.status;
+  return messages.AFTER_APPROVAL[row.status] ?? row.status;
 }
 
 /** Who decided and what became of it: "approved by bob, failed, 05:53 PM", the time of the decision. */
@@ -224,7 +225,3 @@ export function endLabel(row: Decided, me = ""): string {
 }
 
 const APPROVALS = new Set(["approve", "edit", "approved", "edited"]); // as read, and as told by events
-const AFTER_APPROVAL: Partial<Record<FeedRow["status"], string>> = {
-  unknown: "outcome unknown",
-  expired: "not started in time",
-};

@@ -2,6 +2,7 @@ import { Button, Group, Kbd, Title } from "@mantine/core";
 import { useEffect, useRef } from "react";
 import css from "./Inbox.module.css";
 import { KEY_DESCRIPTIONS } from "./keys";
+import * as messages from "./messages";
 
 /** The keyboard shortcuts; Esc and a click outside close the dialog. */
 export default function KeyHelp({ onClose }: { onClose: () => void }) {
@@ -20,11 +21,10 @@ export default function KeyHelp({ onClose }: { onClose: () => void }) {
     >
       <Group justify="space-between" mb="sm">
         <Title order={2} size="h4" id="inbox-keys">
-          {" "}
-          Keyboard shortcuts{" "}
+          {messages.keyboardShortcuts}
         </Title>
         <Button variant="default" size="xs" onClick={() => dialog.current?.close()}>
-          Close
+          {messages.close}
         </Button>
       </Group>
       <dl className={css.keys}>

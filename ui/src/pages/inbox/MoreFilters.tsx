@@ -1,6 +1,7 @@
 import { NativeSelect, TextInput, type TextInputProps } from "@mantine/core";
 import type { Feed } from "./feed";
 import css from "./FilterBar.module.css";
+import * as messages from "./filterMessages";
 import { VIEW_FILTERS, type InboxFilters, type Priority, type TextFilterName } from "./filters";
 import { useTypedText } from "./useTypedText";
 
@@ -11,22 +12,11 @@ interface Props {
 }
 
 const TEXT_FILTERS: readonly [name: Exclude<TextFilterName, "q">, label: string][] = [
-  ["tool", "Tool"],
-  ["agent", "Agent"],
-  ["user", "Person"],
-  ["team", "Team"],
-  ["thread", "Thread"],
-];
-const PRIORITIES = [
-  { value: "", label: "Any" },
-  { value: "high", label: "High" },
-  { value: "medium", label: "Medium" },
-  { value: "low", label: "Low" },
-];
-const STATUSES = [
-  { value: "pending", label: "Open" },
-  { value: "all", label: "All" },
-  { value: "decided", label: "Decided by you" },
+  ["tool", messages.tool],
+  ["agent", messages.agent],
+  ["user", messages.person],
+  ["team", messages.team],
+  ["thread", messages.thread],
 ];
 
 /** The filters that few people need, loaded when they are opened. */
@@ -34,16 +24,16 @@ export default function MoreFilters({ filters, feed, onChange }: Props) {
   return (
     <div className={css.fields}>
       <NativeSelect
-        label="Status"
-        data={STATUSES}
+        label={messages.status}
+        data={messages.STATUSES}
         value={filters.status}
         onChange={(event) =>
           onChange({ ...VIEW_FILTERS.everyone, status: event.currentTarget.value as InboxFilters["status"] })
         }
       />
       <NativeSelect
-        label="Priority"
-        data={PRIORITIES}
+        label={messages.priority}
+        data={messages.PRIORITIES}
         value={filters.priority}
         onChange={(event) => onChange({ priority: event.currentTarget.value as Priority })}
       />

@@ -1,14 +1,9 @@
 import { formatSpan } from "../../components/TimeAgo";
 import css from "./InboxRow.module.css";
+import * as messages from "./messages";
 
 const RADIUS = 5.5;
 const LENGTH = 2 * Math.PI * RADIUS;
-const LONG_UNITS: Record<string, [one: string, many: string]> = {
-  s: ["second", "seconds"],
-  min: ["minute", "minutes"],
-  h: ["hour", "hours"],
-  d: ["day", "days"],
-};
 
 /** The share of the time that is left, as a ring, and the time in one unit; amber in the last fifth. */
 export function TimeRing({ left, lifetime, title }: { left: number; lifetime: number; title: string }) {
@@ -20,7 +15,7 @@ export function TimeRing({ left, lifetime, title }: { left: number; lifetime: nu
         height="14"
         viewBox="0 0 14 14"
         role="img"
-        aria-label={left > 0 ? spokenSpan(left) : "time is up"}
+        aria-label={left > 0 ? spokenSpan(left) : messages.timeIsUp}
       >
         <circle className={css.track} cx="7" cy="7" r={RADIUS} />
         <circle
@@ -32,7 +27,7 @@ export function TimeRing({ left, lifetime, title }: { left: number; lifetime: nu
           transform="rotate(-90 7 7)"
         />
       </svg>
-      <span aria-hidden>{left > 0 ? formatSpan(left) : "time is up"}</span>
+      <span aria-hidden>{left > 0 ? formatSpan(left) : messages.timeIsUp}</span>
     </span>
   );
 }
@@ -40,6 +35,6 @@ export function TimeRing({ left, lifetime, title }: { left: number; lifetime: nu
 /** "38 minutes left". */
 export function spokenSpan(seconds: number): string {
   const [count = "", unit = ""] = formatSpan(seconds).split(" ");
-  const [one = unit, many = unit] = LONG_UNITS[unit] ?? [];
-  return `${count} ${count === "1" ? one : many} left`;
+  const [one = unit, many = unit] = messages.LONG_UNITS[unit] ?? [];
+  return messages.spanLeft(count, count === "1" ? one : many);
 }

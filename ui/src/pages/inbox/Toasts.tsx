@@ -1,5 +1,6 @@
 import { IconApproved, IconRejected } from "../../components/icons";
 import { useTick } from "../../components/TimeAgo";
+import * as messages from "./messages";
 import css from "./Toasts.module.css";
 import type { ShownToast } from "./useAnnouncements";
 
@@ -47,9 +48,9 @@ function UndoButton({ until, onUndo }: { until: number; onUndo: () => void }) {
   const seconds = Math.max(0, Math.ceil((until - useTick()) / 1_000));
   return (
     <button type="button" className={css.undo} onClick={onUndo} aria-keyshortcuts="Z">
-      Undo <kbd aria-hidden>Z</kbd>
+      {messages.undo} <kbd aria-hidden>Z</kbd>
       <span className={css.seconds} aria-hidden>
-        {seconds} s
+        {messages.secondsLeft(seconds)}
       </span>
     </button>
   );

@@ -1,4 +1,5 @@
 import { useEffect, useRef } from "react";
+import * as messages from "./messages";
 
 export type InboxAction =
   | "next"
@@ -19,22 +20,22 @@ export type InboxAction =
 
 /** The keyboard shortcuts, in the order of the help. */
 export const KEY_DESCRIPTIONS: readonly [keys: string, description: string][] = [
-  ["A", "Approve, and go to the next request. High risk: hold for 1 second"],
-  ["R", "Reject, and go to the next request"],
-  ["Shift+R", "Reject with a reason"],
-  ["C", "Respond to the agent"],
-  ["E or Ctrl+E", "Edit"],
-  ["Q", "Ask the agent a question; the request stays open"],
-  ["Z", "Undo your last rejection, while it can be undone"],
-  ["J or ↓", "Next request"],
-  ["K or ↑", "Previous request"],
-  ["O or Enter", "Open the request and focus its card"],
-  ["X", "Select for a bulk decision"],
-  ["N", "Show new requests"],
-  ["/", "Search; Enter or ↓ goes to the first result, Esc clears, then leaves"],
-  ["Ctrl+Enter or Cmd+Enter", "Send what is written in a form"],
-  ["Esc", "Close, or clear the selection"],
-  ["?", "Show all keys"],
+  ["A", messages.approveAndNext],
+  ["R", messages.rejectAndNext],
+  ["Shift+R", messages.rejectWithReason],
+  ["C", messages.respondToAgent],
+  [messages.eOrCtrlE, messages.edit],
+  ["Q", messages.askAgentHelp],
+  ["Z", messages.undoYourLastRejectionWhile],
+  [messages.jOrDown, messages.nextRequest],
+  [messages.kOrUp, messages.previousRequest],
+  [messages.oOrEnter, messages.openAndFocus],
+  ["X", messages.selectForBulkDecision],
+  ["N", messages.showNewRequestsKey],
+  ["/", messages.searchHelp],
+  [messages.ctrlEnterOrCmdEnter, messages.sendWhatIsWrittenInForm],
+  [messages.escKey, messages.closeOrClearSelection],
+  ["?", messages.showAllKeys],
 ];
 
 const SINGLE_KEYS: Record<string, InboxAction> = {

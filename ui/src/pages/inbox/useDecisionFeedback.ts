@@ -14,6 +14,7 @@ import { changePendingCount } from "../../api/stats";
 import type { BulkResult } from "./BulkDecision";
 import type { FeedStore } from "./feedStore";
 import { oneLine } from "./InboxRow";
+import * as messages from "./messages";
 import type { Announcements, Toast } from "./useAnnouncements";
 
 const DEFAULT_WINDOW = 8_000; // ms; the actual window is read from the rejection
@@ -48,7 +49,7 @@ export function useDecisionFeedback(context: FeedbackContext): DecisionFeedback 
       if (action === "undo") {
         store.putBack(now);
         changePendingCount(queries, 1);
-        return showToast({ kind: "info", text: UNDONE });
+        return showToast({ kind: "info", text: messages.UNDONE });
       }
       store.read(now);
       if (now.status !== "pending") changePendingCount(queries, -1);
@@ -66,7 +67,7 @@ export function useDecisionFeedback(context: FeedbackContext): DecisionFeedback 
       const over = results.filter(({ ok, status }) => ok && status !== "pending").map(({ id }) => id);
       store.leave(isMine ? succeeded : over);
       changePendingCount(queries, -over.length);
-      const text = `${succeeded.length} of ${results.length} ${kind === "approve" ? "approved" : "rejected"}.`;
+      const text = messages.resultsOf(succeeded.length, results.length, kind);
       if (kind !== "reject" || !succeeded[0]) return showToast({ kind: "info", text });
       remember(succeeded, DEFAULT_WINDOW);
       showToast({ kind: "rejected", text, undoMilliseconds: DEFAULT_WINDOW });
@@ -85,19 +86,17 @@ function undoWindow({ release_at, decision }: ApprovalItem): number {
   return release_at && decision ? Date.parse(release_at) - Date.parse(decision.at) : DEFAULT_WINDOW;
 }
 
-const UNDONE = "Undone. The request is open again.";
-
 function describeDecision(now: ApprovalSnapshot, undoMilliseconds: number): Toast {
   const { status, quorum } = now;
   const subject = oneLine(now.card.sentence);
-  if (status === "rejected") return { kind: "rejected", text: "Rejected", subject, undoMilliseconds };
-  if (status === "responded") return { kind: "info", text: "Answered", subject };
+  if (status === "rejected") return { kind: "rejected", text: messages.rejected, subject, undoMilliseconds };
+  if (status === "responded") return { kind: "info", text: messages.answered, subject };
   if (status === "pending")
-    return { kind: "approved", text: `Approved. ${neededLabel(quorum.need - quorum.have)} needed.` };
-  return { kind: "approved", text: "Approved", subject };
+    return { kind: "approved", text: messages.approvedMoreNeeded(neededLabel(quorum.need - quorum.have)) };
+  return { kind: "approved", text: messages.approved, subject };
 }
 
-const neededLabel = (count: number) => (count === 1 ? "One more person" : `${count} more people`);
+const neededLabel = (count: number) => messages.morePeople(count);
 
 interface RecentRejection {
   ids: readonly string[];
@@ -129,8 +128,8 @@ export function useUndo(
   }, []);
   const last = useCallback(async () => {
     const found = rejected.current.pop();
-    if (!found) return announce("Nothing to undo.");
-    if (found.until < performance.now()) return announce("Too late to undo. The agent already knows.");
+    if (!found) return announce(messages.nothingToUndo);
+    if (found.until < performance.now()) return announce(messages.tooLateToUndo);
     const problems: string[] = [];
     const unanswered: string[] = [];
     for (let from = 0; from < found.ids.length; from += MAX_PARALLEL) {
@@ -165,7 +164,7 @@ const isUnanswered = (problem: unknown) =>
   !(problem instanceof ApiError) || problem.status === 0 || problem.status >= 500;
 
 function describeUndo(count: number, problems: string[]): string {
-  const done = count === 1 ? UNDONE : `${count} undone. The requests are open again.`;
+  const done = count === 1 ? messages.UNDONE : messages.undoneRequestsAreOpenAgain(count);
   if (!problems.length) return done;
-  return `${count ? `${done} ` : ""}${problems.length} could not be undone: ${problems[0]}`;
+  return messages.couldNotBeUndone(count ? `${done} ` : "", problems.length, problems[0]);
 }

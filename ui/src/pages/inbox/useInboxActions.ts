@@ -3,6 +3,7 @@ import type { CardHandle } from "../../card/ApprovalCard";
 import { neighbour, type Feed, type FeedRow } from "./feed";
 import type { InboxListHandle } from "./InboxList";
 import type { InboxAction } from "./keys";
+import * as messages from "./messages";
 import type { InboxLocation } from "./useInboxLocation";
 import type { Selection } from "./useSelection";
 
@@ -29,13 +30,13 @@ export function useInboxActions(context: InboxContext): Record<InboxAction, () =
   const { feed, location, selection, canDecide, list, card, searchInput, announce, openRequest } = context;
   const moveBy = (step: 1 | -1) => {
     const id = neighbour(feed, location.id, step);
-    if (!id) return announce(feed.ids.length ? "No more requests in this direction." : "The list is empty.");
+    if (!id) return announce(feed.ids.length ? messages.noMoreRequests : messages.listIsEmpty);
     openRequest(id);
     list.current?.goTo(id);
   };
   const decide = (action: CardAction) => {
-    if (!canDecide) return announce(VIEW_ONLY);
-    if (!location.id) return announce("Open a request first: press J for the next one.");
+    if (!canDecide) return announce(messages.VIEW_ONLY);
+    if (!location.id) return announce(messages.openARequestFirst);
     const problem = blockedHint(feed.rows.get(location.id), action);
     if (problem) return announce(problem);
     if (card.current?.sending) return;
@@ -50,8 +51,8 @@ export function useInboxActions(context: InboxContext): Record<InboxAction, () =
     previous: () => moveBy(-1),
     open: () => (location.id ? focusCard() : moveBy(1)),
     select: () => {
-      if (!canDecide) return announce(VIEW_ONLY);
-      if (!location.id) return announce("Go to a request first: press J for the next one.");
+      if (!canDecide) return announce(messages.VIEW_ONLY);
+      if (!location.id) return announce(messages.goToARequestFirst);
       selection.toggle(location.id, false);
     },
     approve: () => decideAll("approve"),
@@ -60,14 +61,14 @@ export function useInboxActions(context: InboxContext): Record<InboxAction, () =
     respond: () => decide("respond"),
     edit: () => decide("edit"),
     ask: () => {
-      if (!canDecide) return announce(VIEW_ONLY);
-      if (!location.id || location.bulk) return announce("Open a request first: press J for the next one.");
-      if (feed.rows.get(location.id)?.status !== "pending") return announce("This request is closed.");
+      if (!canDecide) return announce(messages.VIEW_ONLY);
+      if (!location.id || location.bulk) return announce(messages.openARequestFirst);
+      if (feed.rows.get(location.id)?.status !== "pending") return announce(messages.thisRequestIsClosed);
       announce("");
       card.current?.ask();
     },
     undo: () => void context.undo(),
-    news: () => (feed.waiting.length ? context.reveal() : announce("No new requests.")),
+    news: () => (feed.waiting.length ? context.reveal() : announce(messages.noNewRequests)),
     filter: () => {
       searchInput.current?.focus();
       searchInput.current?.select();
@@ -81,32 +82,31 @@ export function useInboxActions(context: InboxContext): Record<InboxAction, () =
 }
 
 /** A key that was meant for what was there before: it does nothing. */
-export const ONE_MOMENT = "One moment";
-const VIEW_ONLY = "Your role can view requests but not decide them.";
+export const ONE_MOMENT = messages.oneMoment;
+
 const VERBS: Record<CardAction, string> = {
   approve: "approve",
   reject: "reject",
   rejectWithReason: "reject",
-  respond: "respond to",
+  respond: messages.respondTo,
   edit: "edit",
 };
 
 /** Why the user cannot decide this way; "" if they can. */
 function blockedHint(row: FeedRow | undefined, action: CardAction): string {
   if (!row) return "";
-  if (row.status !== "pending") return `This request is already ${row.status}.`;
+  if (row.status !== "pending") return messages.requestIsAlready(row.status);
   const kind = action === "rejectWithReason" ? "reject" : action;
   if (row.may_decide.includes(kind)) return "";
-  if (row.may_decide.length === 1 && row.may_decide[0] === "respond")
-    return "This is a question: press C to answer it.";
-  return `You cannot ${VERBS[action]} this request.`;
+  if (row.may_decide.length === 1 && row.may_decide[0] === "respond") return messages.questionPressC;
+  return messages.cannotDecideThisWay(VERBS[action]);
 }
 
 /** What is needed besides the key. */
 function approveHint({ unchecked }: CardHandle, row: FeedRow | undefined): string {
-  if (unchecked === 1) return "Check the marked place first.";
-  if (unchecked) return `Check the ${unchecked} marked places first.`;
-  return row?.risk === "high" ? "High risk: hold A for 1 second." : "";
+  if (unchecked === 1) return messages.checkMarkedPlace;
+  if (unchecked) return messages.checkMarkedPlaces(unchecked);
+  return row?.risk === "high" ? messages.holdA : "";
 }
 
 /** The card takes the focus only on request. */

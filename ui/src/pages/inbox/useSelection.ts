@@ -1,5 +1,6 @@
 import { useCallback, useMemo, useRef, useState } from "react";
 import type { Feed, FeedRow } from "./feed";
+import * as messages from "./messages";
 
 export interface Selection {
   /** The ids that can still be decided together, in the order of selection. */
@@ -37,7 +38,7 @@ export function useSelection(feed: Feed, announce: (text: string) => void): Sele
         return announce(summary(selected.length - 1, 0, ""));
       }
       const why = blockedReason(row, selected);
-      if (why) return announce(`Not selected. ${why}`);
+      if (why) return announce(messages.notSelectedBecause(why));
       anchor.current = id;
       setPickedIds([...pickedIds, id]);
       announce(summary(selected.length + 1, 0, ""));
@@ -53,7 +54,7 @@ function rowsOf(feed: Feed, ids: readonly string[]): FeedRow[] {
 }
 
 function summary(count: number, refused: number, why: string): string {
-  return `${count} selected.${refused ? ` ${refused} left out: ${why}` : ""}`;
+  return messages.selectedAndLeftOut(count, refused, why);
 }
 
 export const MAX_SELECTED = 100; // more than a person can compare
@@ -61,14 +62,14 @@ export const MAX_SELECTED = 100; // more than a person can compare
 /** The reason why this row cannot be decided with the others; "" if it can. */
 export function blockedReason(row: FeedRow, selected: readonly FeedRow[]): string {
   const first = selected[0];
-  if (row.status !== "pending") return "This approval is already decided.";
-  if (row.risk === "high") return "High-risk approvals are decided one by one.";
-  if (row.alarms.length) return "It has findings. Review it individually.";
-  if (!row.may_decide.length) return "You may not decide this approval.";
+  if (row.status !== "pending") return messages.alreadyDecided;
+  if (row.risk === "high") return messages.highRiskOneByOne;
+  if (row.alarms.length) return messages.hasFindings;
+  if (!row.may_decide.length) return messages.youMayNotDecide;
   if (!row.may_decide.some((kind) => kind === "approve" || kind === "reject"))
-    return "This is a question. Answer it individually.";
-  if (first && first.tool !== row.tool) return `One tool at a time: you selected ${first.tool}.`;
-  if (selected.length >= MAX_SELECTED) return `At most ${MAX_SELECTED} at once.`;
+    return messages.questionOneByOne;
+  if (first && first.tool !== row.tool) return messages.oneToolAtATime(first.tool);
+  if (selected.length >= MAX_SELECTED) return messages.atMostAtOnce(MAX_SELECTED);
   return "";
 }
 

@@ -6,6 +6,7 @@ import { EditForm } from "../../components/EditForm";
 import { useSaveItem, useSendMutation } from "../../components/mutations";
 import { ErrorMessage } from "../../components/States";
 import { useDraft } from "../../components/useDraft";
+import * as messages from "./messages";
 import css from "./Okrs.module.css";
 import { ProgressBar } from "./Progress";
 import {
@@ -25,8 +26,8 @@ export function KeyResults({ objective, mayEdit }: { objective: ObjectiveDetails
   const [isAdding, setAdding] = useState(false);
   return (
     <>
-      {objective.key_results.length === 0 && <Text size="sm">No key results yet.</Text>}
-      <ul className={css.plain} aria-label="Key results">
+      {objective.key_results.length === 0 && <Text size="sm">{messages.noKeyResultsYet}</Text>}
+      <ul className={css.plain} aria-label={messages.keyResults}>
         {objective.key_results.map((result) => (
           <li key={result.id} className={css.item}>
             <KeyResult objectiveId={objective.id} result={result} mayEdit={mayEdit} />
@@ -36,7 +37,7 @@ export function KeyResults({ objective, mayEdit }: { objective: ObjectiveDetails
       {isAdding && <NewKeyResult objectiveId={objective.id} onClose={() => setAdding(false)} />}
       {mayEdit && !isAdding && (
         <Button variant="default" w="fit-content" onClick={() => setAdding(true)}>
-          New key result
+          {messages.newKeyResult}
         </Button>
       )}
     </>
@@ -63,10 +64,10 @@ function KeyResult({ objectiveId, result, mayEdit }: KeyResultProps & { mayEdit:
           size="xs"
           variant="default"
           w="fit-content"
-          aria-label={`Edit ${result.id}`}
+          aria-label={messages.editKeyResult(result.id)}
           onClick={() => setEditing(true)}
         >
-          Edit
+          {messages.edit}
         </Button>
       )}
       {isEditing && (
@@ -94,7 +95,13 @@ function KeyResultForm({ objectiveId, result, onClose }: KeyResultProps & { onCl
     if (isDone) onClose();
   }, [isDone, onClose]);
   return (
-    <EditForm label={`Edit ${result.id}`} draft={draft} save={save} toFields={toTyped} onClose={onClose}>
+    <EditForm
+      label={messages.editKeyResult(result.id)}
+      draft={draft}
+      save={save}
+      toFields={toTyped}
+      onClose={onClose}
+    >
       <KeyResultFields values={draft.values} error={save.error} onChange={draft.set} />
     </EditForm>
   );
@@ -111,8 +118,8 @@ function DeleteKeyResult({ result }: { result: KeyResultInfo }) {
   );
   return (
     <Confirm
-      label="Delete key result"
-      consequence={`${result.id} and its history are deleted for ever.`}
+      label={messages.deleteKeyResult}
+      consequence={messages.keyResultIsDeleted(result.id)}
       sending={remove.isPending}
       error={remove.error}
       onConfirm={() => remove.mutate()}
@@ -134,7 +141,7 @@ function NewKeyResult({ objectiveId, onClose }: { objectiveId: string; onClose: 
   );
   return (
     <form
-      aria-label="New key result"
+      aria-label={messages.newKeyResult}
       onSubmit={(event) => {
         event.preventDefault();
         add.mutate(values);
@@ -149,10 +156,10 @@ function NewKeyResult({ objectiveId, onClose }: { objectiveId: string; onClose: 
         {add.error && <ErrorMessage error={add.error} />}
         <Group>
           <Button type="submit" loading={add.isPending}>
-            Add key result
+            {messages.addKeyResult}
           </Button>
           <Button variant="default" onClick={onClose}>
-            Cancel
+            {messages.cancel}
           </Button>
         </Group>
       </Stack>
@@ -178,17 +185,17 @@ function KeyResultFields({ values, error, onChange }: KeyResultFieldsProps) {
     return {
       ...field(name),
       inputMode: "decimal" as const,
-      ref: (input: HTMLInputElement | null) => input?.setCustomValidity(isNumber ? "" : "Enter a number."),
-      ...(!isNumber && { error: "Enter a number." }),
+      ref: (input: HTMLInputElement | null) => input?.setCustomValidity(isNumber ? "" : messages.enterNumber),
+      ...(!isNumber && { error: messages.enterNumber }),
     };
   };
   return (
     <>
-      <TextInput label="Title" required maxLength={300} {...field("title")} />
+      <TextInput label={messages.title} required maxLength={300} {...field("title")} />
       <div className={css.numbers}>
-        <TextInput label="Current" required {...numberField("current")} />
-        <TextInput label="Target" required {...numberField("target")} />
-        <TextInput label="Unit" maxLength={30} placeholder="%" {...field("unit")} />
+        <TextInput label={messages.current} required {...numberField("current")} />
+        <TextInput label={messages.target} required {...numberField("target")} />
+        <TextInput label={messages.unit} maxLength={30} placeholder="%" {...field("unit")} />
       </div>
     </>
   );

@@ -3,6 +3,7 @@ import { useState } from "react";
 import { callApi, fieldProblem } from "../../api/client";
 import { useSendMutation } from "../../components/mutations";
 import { ErrorMessage } from "../../components/States";
+import * as messages from "./messages";
 
 /** The form for a new objective; without a quarter it is for the current one. */
 export function NewObjective({
@@ -33,21 +34,21 @@ export function NewObjective({
       }}
     >
       <Stack gap="sm">
-        <TextInput label="Title" required maxLength={300} {...field("title")} />
-        <Textarea label="Description" rows={3} maxLength={5000} {...field("description")} />
+        <TextInput label={messages.title} required maxLength={300} {...field("title")} />
+        <Textarea label={messages.description} rows={3} maxLength={5000} {...field("description")} />
         <TextInput
-          label="Quarter"
-          description="Such as 2027-Q1; empty for the current quarter"
+          label={messages.quarter}
+          description={messages.quarterHint}
           pattern="[0-9]{4}-Q[1-4]"
           {...field("quarter")}
         />
         {create.error && <ErrorMessage error={create.error} />}
         <Group>
           <Button type="submit" loading={create.isPending}>
-            Create objective
+            {messages.createObjective}
           </Button>
           <Button variant="default" onClick={onClose}>
-            Cancel
+            {messages.cancel}
           </Button>
         </Group>
       </Stack>

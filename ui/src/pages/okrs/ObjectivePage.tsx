@@ -11,6 +11,7 @@ import { Section } from "../../components/Section";
 import { ErrorMessage, Loading } from "../../components/States";
 import { useDraft } from "../../components/useDraft";
 import { KeyResults } from "./KeyResults";
+import * as messages from "./messages";
 import css from "./Okrs.module.css";
 import { ObjectiveStatusBadge, ProgressBar } from "./Progress";
 import { STATUS_OPTIONS, useObjective, type ObjectiveDetails, type ObjectiveStatus } from "./queries";
@@ -35,10 +36,10 @@ export default function ObjectivePage({ id }: { id: string }) {
         </div>
         {mayEdit ? <ObjectiveForm objective={objective.data} /> : <Text size="sm">{description}</Text>}
       </Section>
-      <Section title="Key results">
+      <Section title={messages.keyResults}>
         <KeyResults objective={objective.data} mayEdit={mayEdit} />
       </Section>
-      <Section title="History" about="The last 100 changes of the objective and its key results.">
+      <Section title={messages.history} about={messages.historyHint}>
         <ItemHistory changes={objective.data.history} />
       </Section>
       {mayEdit && <DeleteObjective objective={objective.data} />}
@@ -54,16 +55,16 @@ function ObjectiveForm({ objective }: { objective: ObjectiveDetails }) {
   );
   const { values } = draft;
   return (
-    <EditForm label="Edit objective" draft={draft} save={save} toFields={toFields}>
+    <EditForm label={messages.editObjective} draft={draft} save={save} toFields={toFields}>
       <TextInput
-        label="Title"
+        label={messages.title}
         required
         maxLength={300}
         value={values.title}
         onChange={(event) => draft.set({ title: event.currentTarget.value })}
       />
       <Textarea
-        label="Description"
+        label={messages.description}
         rows={3}
         maxLength={5000}
         value={values.description}
@@ -71,7 +72,7 @@ function ObjectiveForm({ objective }: { objective: ObjectiveDetails }) {
       />
       <div className={css.numbers}>
         <TextInput
-          label="Quarter"
+          label={messages.quarter}
           required
           pattern="[0-9]{4}-Q[1-4]"
           value={values.quarter}
@@ -79,7 +80,7 @@ function ObjectiveForm({ objective }: { objective: ObjectiveDetails }) {
           error={fieldProblem(save.error, "/quarter")}
         />
         <NativeSelect
-          label="Status"
+          label={messages.status}
           data={STATUS_OPTIONS}
           value={values.status}
           onChange={(event) => draft.set({ status: event.currentTarget.value as ObjectiveStatus })}
@@ -101,12 +102,12 @@ function DeleteObjective({ objective }: { objective: ObjectiveDetails }) {
     () => navigate("/okrs"),
   );
   const count = objective.key_results.length;
-  const also = count ? `, its ${count === 1 ? "key result" : `${count} key results`}` : "";
+  const also = count ? messages.alsoItsKeyResults(count) : "";
   return (
-    <Section title="Delete this objective">
+    <Section title={messages.deleteThisObjective}>
       <Confirm
-        label="Delete objective"
-        consequence={`The objective${also} and its history are deleted for ever.`}
+        label={messages.deleteObjective}
+        consequence={messages.objectiveIsDeleted(also)}
         sending={remove.isPending}
         error={remove.error}
         onConfirm={() => remove.mutate()}

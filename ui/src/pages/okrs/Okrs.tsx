@@ -7,6 +7,7 @@ import { Page } from "../../components/Page";
 import { SearchField } from "../../components/SearchField";
 import { EmptyState, ErrorMessage, Loading } from "../../components/States";
 import { useAddressFilters } from "../../components/useAddressFilters";
+import * as messages from "./messages";
 import { NewObjective } from "./NewObjective";
 import css from "./Okrs.module.css";
 import { ObjectiveStatusBadge, ProgressBar } from "./Progress";
@@ -26,9 +27,9 @@ export default function Okrs() {
   const id = decodeURIComponent(location.pathname.split("/")[2] ?? ""); // the router decodes only a part of it
   if (!id) return <ObjectiveList />;
   return (
-    <Page title={`Objective ${id}`}>
+    <Page title={messages.objectiveNumber(id)}>
       <Anchor component={Link} href="/okrs" size="sm" w="fit-content">
-        All objectives
+        {messages.allObjectives}
       </Anchor>
       <Suspense fallback={<Loading />}>
         <ObjectivePage key={id} id={id} />
@@ -48,18 +49,18 @@ function ObjectiveList() {
   const objectives = list.data?.pages.flatMap(({ items }) => items) ?? [];
   const isFiltered = Boolean(filters.q || filters.quarter || filters.status);
   return (
-    <Page title="OKRs">
+    <Page title={messages.okrs}>
       <div className={css.filters}>
-        <SearchField label="Search objectives" />
+        <SearchField label={messages.searchObjectives} />
         <NativeSelect
-          label="Quarter"
-          data={[{ value: "", label: "any quarter" }, ...(list.data?.pages[0]?.quarters ?? [])]}
+          label={messages.quarter}
+          data={[{ value: "", label: messages.anyQuarter }, ...(list.data?.pages[0]?.quarters ?? [])]}
           value={filters.quarter}
           onChange={(event) => set({ quarter: event.currentTarget.value })}
         />
         <NativeSelect
-          label="Status"
-          data={[{ value: "", label: "any status" }, ...STATUS_OPTIONS]}
+          label={messages.status}
+          data={[{ value: "", label: messages.anyStatus }, ...STATUS_OPTIONS]}
           value={filters.status}
           onChange={(event) => set({ status: event.currentTarget.value })}
         />
@@ -68,18 +69,18 @@ function ObjectiveList() {
       {list.isPending && <Loading />}
       {list.error && <ErrorMessage error={list.error} onRetry={() => void list.refetch()} />}
       {list.data && objectives.length === 0 && (
-        <EmptyState title={isFiltered ? "No objectives match" : "No objectives yet"}>
-          {isFiltered ? "Change the search or the filters." : "Create one here, or ask an agent to."}
+        <EmptyState title={isFiltered ? messages.noObjectivesMatch : messages.noObjectivesYet}>
+          {isFiltered ? messages.changeSearchOrFilters : messages.createOne}
         </EmptyState>
       )}
-      <Stack gap="sm" component="ul" className={css.plain} aria-label="Objectives">
+      <Stack gap="sm" component="ul" className={css.plain} aria-label={messages.objectives}>
         {objectives.map((objective) => (
           <ObjectiveRow key={objective.id} objective={objective} />
         ))}
       </Stack>
       {list.hasNextPage && (
         <Button variant="default" loading={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
-          Show more
+          {messages.showMore}
         </Button>
       )}
     </Page>
@@ -92,9 +93,9 @@ function CreateButton() {
   if (!mayDecide(useMe().data)) return null;
   return (
     <>
-      <Button onClick={() => setOpen(true)}>New objective</Button>
+      <Button onClick={() => setOpen(true)}>{messages.newObjective}</Button>
       {isOpen && (
-        <Dialog title="New objective" onClose={() => setOpen(false)}>
+        <Dialog title={messages.newObjective} onClose={() => setOpen(false)}>
           <NewObjective onCreated={(id) => navigate(`/okrs/${id}`)} onClose={() => setOpen(false)} />
         </Dialog>
       )}
@@ -117,11 +118,11 @@ function ObjectiveRow({ objective }: { objective: ObjectiveInfo }) {
       </Group>
       <div className={css.result}>
         <Text size="sm" c="dimmed">
-          {id} · {key_results.length === 1 ? "1 key result" : `${key_results.length} key results`}
+          {messages.keyResultsCounted(id, key_results.length)}
         </Text>
         <ProgressBar label={id} percent={percent} />
       </div>
-      <ul className={css.results} aria-label={`Key results of ${id}`}>
+      <ul className={css.results} aria-label={messages.keyResultsOf(id)}>
         {key_results.map((result) => (
           <li key={result.id} className={css.result}>
             <span>

@@ -1,4 +1,5 @@
 import { Badge } from "@mantine/core";
+import * as messages from "./messages";
 import css from "./Okrs.module.css";
 import { STATUS_NAMES, type ObjectiveStatus } from "./queries";
 
@@ -23,7 +24,7 @@ export function ObjectiveStatusBadge({ status }: { status: ObjectiveStatus }) {
 export function ProgressBar({ label, percent }: { label: string; percent: number | null }) {
   return (
     <>
-      <progress className={css.bar} value={percent ?? 0} max={100} aria-label={`Progress of ${label}`} />
+      <progress className={css.bar} value={percent ?? 0} max={100} aria-label={messages.progressOf(label)} />
       <span className={css.percent}>{percent === null ? "–" : `${percent} %`}</span>
     </>
   );

@@ -1,5 +1,6 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { callApi, type Schemas } from "../../api/client";
+import * as messages from "./messages";
 
 export type ObjectiveInfo = Schemas["ObjectiveInfo"];
 export type ObjectiveDetails = Schemas["ObjectiveDetails"];
@@ -7,11 +8,11 @@ export type KeyResultInfo = Schemas["KeyResultInfo"];
 export type ObjectiveStatus = ObjectiveInfo["status"];
 
 export const STATUS_NAMES: Record<ObjectiveStatus, string> = {
-  on_track: "on track",
-  at_risk: "at risk",
-  off_track: "off track",
-  achieved: "achieved",
-  dropped: "dropped",
+  on_track: messages.onTrack,
+  at_risk: messages.atRisk,
+  off_track: messages.offTrack,
+  achieved: messages.achieved,
+  dropped: messages.dropped,
 };
 
 export const STATUS_OPTIONS = Object.entries(STATUS_NAMES).map(([value, label]) => ({ value, label }));
@@ -46,7 +47,7 @@ export function useObjective(id: string) {
 
 /** "96 of 120 workshops" */
 export function describeProgress({ current, target, unit }: KeyResultInfo): string {
-  return `${formatNumber(current)} of ${formatNumber(target)}${unit && ` ${unit}`}`;
+  return messages.progressOfTarget(formatNumber(current), formatNumber(target), unit && ` ${unit}`);
 }
 
 const formatNumber = (value: number): string => value.toLocaleString("en", { maximumFractionDigits: 6 });
@@ -78,8 +79,7 @@ export const toTyped = ({ title, current, target, unit }: KeyResultInfo): TypedK
 export function readTyped(typed: TypedKeyResult): Schemas["KeyResultBody"] {
   const current = parseTypedNumber(typed.current);
   const target = parseTypedNumber(typed.target);
-  if (current === undefined || target === undefined)
-    throw new Error("Enter numbers for the current value and the target.");
+  if (current === undefined || target === undefined) throw new Error(messages.enterNumbers);
   return { title: typed.title, current, target, unit: typed.unit.trim() };
 }
 

@@ -22,19 +22,7 @@ import type { TabProps } from "./Policy";
 import css from "./Policy.module.css";
 import { useExplain, type ExplainRequest, type ExplainResult, type ExplainStep } from "./queries";
 import { VerdictBadge } from "./RuleCard";
-
-const EFFECTS = [
-  { value: "", label: "not declared" },
-  { value: "read", label: "read" },
-  { value: "write", label: "write" },
-  { value: "destructive", label: "destructive" },
-];
-
-const CALLERS = [
-  { value: "key", label: "an unbound key" },
-  { value: "bound", label: "a key bound to this agent and person" },
-  { value: "embedded", label: "an embedded program (opens the database)" },
-];
+import * as messages from "./tabMessages";
 
 /** Explains the verdict on a hypothetical call: the matching rule, and why earlier ones do not match. */
 export default function Explain({ draftState }: TabProps) {
@@ -76,40 +64,40 @@ export default function Explain({ draftState }: TabProps) {
         <Stack gap="sm">
           <SimpleGrid cols={{ base: 1, sm: 2 }}>
             <TextInput
-              label="Tool"
+              label={messages.tool}
               required
               value={tool}
               onChange={(event) => setTool(event.currentTarget.value)}
             />
             <NativeSelect
-              label="Effect"
-              description={chosenEffect === undefined && registeredEffect ? "as registered" : undefined}
-              data={EFFECTS}
+              label={messages.effect}
+              description={chosenEffect === undefined && registeredEffect ? messages.asRegistered : undefined}
+              data={messages.EFFECTS}
               value={effect}
               onChange={(event) => setChosenEffect(event.currentTarget.value)}
             />
             <TextInput
-              label="Agent"
+              label={messages.agent}
               value={agent}
               onChange={(event) => setAgent(event.currentTarget.value)}
             />
             <TextInput
-              label="Requester"
-              description="The person the agent works for"
+              label={messages.requester}
+              description={messages.personAgentWorksFor}
               inputWrapperOrder={["label", "input", "description", "error"]}
               value={user}
               onChange={(event) => setUser(event.currentTarget.value)}
             />
             <NativeSelect
-              label="Caller"
-              data={CALLERS}
+              label={messages.caller}
+              data={messages.CALLERS}
               value={caller}
               onChange={(event) => setCaller(event.currentTarget.value)}
             />
           </SimpleGrid>
           <Textarea
-            label="Arguments"
-            description="JSON"
+            label={messages.argumentsLabel}
+            description={messages.json}
             rows={4}
             styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }}
             value={args}
@@ -118,17 +106,17 @@ export default function Explain({ draftState }: TabProps) {
           />
           {draftState.draft && (
             <NativeSelect
-              label="Policy"
+              label={messages.policy}
               value={policyChoice}
               onChange={(event) => setPolicyChoice(event.currentTarget.value)}
               data={[
-                { value: "draft", label: "your draft" },
-                { value: "now", label: "the policy in force" },
+                { value: "draft", label: messages.yourDraftInSentence },
+                { value: "now", label: messages.policyInForce },
               ]}
             />
           )}
           <Button type="submit" loading={explain.isPending} w="fit-content">
-            Explain
+            {messages.explain}
           </Button>
           {explain.error && <ErrorMessage error={explain.error} />}
         </Stack>
@@ -137,7 +125,7 @@ export default function Explain({ draftState }: TabProps) {
         <ExplanationSteps explained={explain.data} />
       ) : (
         <Text size="sm" c="dimmed" mt="sm">
-          No call is made or recorded.
+          {messages.noCallIsMadeOrRecorded}
         </Text>
       )}
     </Paper>
@@ -167,9 +155,9 @@ function findProblem(args: string): string | undefined {
     const value = parseJson(args);
     return typeof value === "object" && value !== null && !Array.isArray(value)
       ? undefined
-      : 'Arguments must be an object, such as {"amount": 5}.';
+      : messages.argumentsExample;
   } catch {
-    return "This is not valid JSON.";
+    return messages.thisIsNotValidJson;
   }
 }
 
@@ -179,14 +167,12 @@ function ExplanationSteps({ explained }: { explained: ExplainResult }) {
     <Stack gap="sm" mt="md" component="section" aria-labelledby="verdict" role="status">
       <Group gap="xs">
         <Title order={2} size="h4" id="verdict">
-          Verdict
+          {messages.verdict}
         </Title>
         <VerdictBadge verdict={explained.verdict} />
       </Group>
-      <Text size="sm">Judged {explained.judged_as}.</Text>
-      <Text size="sm">
-        According to {explained.policy.origin}, {explained.why}
-      </Text>
+      <Text size="sm">{messages.judgedAsCaller(explained.judged_as)}</Text>
+      <Text size="sm">{messages.accordingTo(explained.policy.origin, explained.why)}</Text>
       {explained.steps.length > 0 && (
         <List type="ordered" size="sm" spacing={4}>
           {explained.steps.map((step, at) => (
@@ -212,9 +198,9 @@ function StepLine({ step, decides }: { step: ExplainStep; decides: boolean }) {
   return (
     <span className={css.step} data-holds={step.holds || undefined}>
       <b>{step.rule}</b> ({step.then}
-      {step.shadow && ", shadow"}
-      {step.line !== null && `, line ${step.line}`}): {step.why}
-      {decides && <b> — decides</b>}
+      {step.shadow && messages.shadowSuffix}
+      {step.line !== null && messages.lineSuffix(step.line)}): {step.why}
+      {decides && <b> {messages.decides}</b>}
     </span>
   );
 }

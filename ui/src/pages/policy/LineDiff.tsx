@@ -1,6 +1,7 @@
 import { Text } from "@mantine/core";
 import { useMemo } from "react";
 import css from "./Policy.module.css";
+import * as messages from "./tabMessages";
 
 const SIGNS: Record<DiffLine["kind"], [sign: string, screenReaderText: string]> = {
   same: [" ", ""],
@@ -14,18 +15,14 @@ export function LineDiff({ before, after, label }: { before: string; after: stri
   if (!found.length)
     return (
       <Text size="sm" c="dimmed">
-        No differences.
+        {messages.noDifferences}
       </Text>
     );
   return (
     <div className={css.diff} role="region" aria-label={label} tabIndex={0}>
       {found.map(({ lines, skipped }, at) => (
         <div key={at}>
-          {skipped > 0 && (
-            <div className={css.skipped}>
-              {skipped === 1 ? "1 unchanged line" : `${skipped} unchanged lines`}
-            </div>
-          )}
+          {skipped > 0 && <div className={css.skipped}>{messages.unchangedLines(skipped)}</div>}
           {lines.map((line, number) => (
             <Row key={number} line={line} />
           ))}

@@ -6,6 +6,7 @@ import { isAdmin, useMe } from "../../api/currentUser";
 import { Page } from "../../components/Page";
 import { EmptyState, ErrorMessage, Loading } from "../../components/States";
 import { listProblems, summarizeDiff } from "./describePolicy";
+import * as messages from "./messages";
 import css from "./Policy.module.css";
 import {
   TYPING_PAUSE,
@@ -25,27 +26,25 @@ export interface TabProps {
 }
 
 const TABS: Record<string, [name: string, Tab: ComponentType<TabProps>]> = {
-  rules: ["Rules", Rules],
-  text: ["Text", lazy(() => import("./PolicyText"))],
-  explain: ["Explain", lazy(() => import("./Explain"))],
-  rehearse: ["Rehearse", lazy(() => import("./Rehearse"))],
-  shadow: ["Shadow rules", lazy(() => import("./ShadowRules"))],
-  versions: ["Versions", lazy(() => import("./Versions"))],
+  rules: [messages.rules, Rules],
+  text: [messages.text, lazy(() => import("./PolicyText"))],
+  explain: [messages.explain, lazy(() => import("./Explain"))],
+  rehearse: [messages.rehearse, lazy(() => import("./Rehearse"))],
+  shadow: [messages.shadowRules, lazy(() => import("./ShadowRules"))],
+  versions: [messages.versions, lazy(() => import("./Versions"))],
 };
 const Review = lazy(() => import("./Review"));
 
 export default function Policy() {
   const me = useMe().data;
   const tab = useSearchParams()[0].get("tab") ?? "rules";
-  const name = TABS[tab]?.[0] ?? (tab === "review" ? "Review" : "Policy");
+  const name = TABS[tab]?.[0] ?? (tab === "review" ? messages.review : messages.policy);
   return (
-    <Page title="Policy" opened={tab === "rules" ? "Policy" : name}>
+    <Page title={messages.policy} opened={tab === "rules" ? messages.policy : name}>
       {isAdmin(me) ? (
         <PolicyLoader />
       ) : (
-        <EmptyState title="The policy is available to admins">
-          Each card shows the rule that asked for approval. To change a rule, ask an admin.
-        </EmptyState>
+        <EmptyState title={messages.policyIsAvailableToAdmins}>{messages.cardsShowTheRule}</EmptyState>
       )}
     </Page>
   );
@@ -66,7 +65,7 @@ function PolicyTabs({ inForce }: { inForce: StoredPolicy }) {
     <>
       <StaleFile />
       <Tabs value={tab} onChange={(next) => next && go(next)} keepMounted={false}>
-        <Tabs.List aria-label="Policy sections">
+        <Tabs.List aria-label={messages.policySections}>
           {Object.entries(TABS).map(([key, [name]]) => (
             <Tabs.Tab key={key} value={key} mih={44}>
               {name}
@@ -74,7 +73,7 @@ function PolicyTabs({ inForce }: { inForce: StoredPolicy }) {
           ))}
           {tab === "review" && (
             <Tabs.Tab value="review" mih={44}>
-              Review
+              {messages.review}
             </Tabs.Tab>
           )}
         </Tabs.List>
@@ -99,14 +98,8 @@ function StaleFile() {
   const stale = usePolicyVersions().data?.stale;
   if (!stale) return null;
   return (
-    <Alert
-      color="yellow"
-      variant="outline"
-      mb="md"
-      role="note"
-      title="The server's policy file is not in force"
-    >
-      {stale.message} To put it back: <Code>{stale.command}</Code>
+    <Alert color="yellow" variant="outline" mb="md" role="note" title={messages.fileIsNotInForce}>
+      {messages.toPutItBack(stale.message)} <Code>{stale.command}</Code>
     </Alert>
   );
 }
@@ -128,21 +121,21 @@ function DraftBar({ draftState, go }: TabProps) {
   const [settled] = useDebouncedValue(draftState.text, TYPING_PAUSE);
   const checked = usePolicyCheck(settled).data;
   return (
-    <Paper withBorder p="sm" className={css.bar} component="section" aria-label="Your draft">
+    <Paper withBorder p="sm" className={css.bar} component="section" aria-label={messages.yourDraft}>
       <Text size="sm">
-        <b>Your draft is not in force.</b> {checked && summary(checked)}
+        <b>{messages.yourDraftIsNotInForce}</b> {checked && summary(checked)}
       </Text>
       <Group gap="xs">
         <Button onClick={() => go("review")} disabled={!checked?.valid}>
-          Review and put in force
+          {messages.reviewAndPutInForce}
         </Button>
         {isConfirming ? (
           <Button color="red" variant="outline" onClick={draftState.discard}>
-            Confirm discard
+            {messages.confirmDiscard}
           </Button>
         ) : (
           <Button variant="default" onClick={() => setConfirming(true)}>
-            Discard
+            {messages.discard}
           </Button>
         )}
       </Group>
@@ -155,11 +148,9 @@ function summary(checked: NonNullable<ReturnType<typeof usePolicyCheck>["data"]>
   const { valid, diff } = checked;
   const [first, ...more] = listProblems(checked);
   if (!valid) {
-    const count = more.length ? `It has ${more.length + 1} errors.` : "It has an error.";
-    return first ? `${count} ${first.line > 0 ? `Line ${first.line}: ` : ""}${first.message}` : count;
+    const count = more.length ? messages.itHasErrors(more.length + 1) : messages.oneErrorInDraft;
+    return first ? messages.lineWithMessage(count, first.line, first.message) : count;
   }
   const diffSummary = summarizeDiff(diff);
-  return diffSummary
-    ? `${diffSummary[0]?.toUpperCase()}${diffSummary.slice(1)}.`
-    : "Its rules are the same as those in force.";
+  return diffSummary ? `${diffSummary[0]?.toUpperCase()}${diffSummary.slice(1)}.` : messages.sameRules;
 }

@@ -7,6 +7,7 @@ import type { TabProps } from "./Policy";
 import css from "./Policy.module.css";
 import { ProblemList } from "./ProblemList";
 import { TYPING_PAUSE, usePolicyCheck, usePolicyTemplates } from "./queries";
+import * as messages from "./tabMessages";
 import type { PolicyDraftState } from "./usePolicyDraft";
 import type { YamlEditorHandle } from "./YamlEditor";
 
@@ -22,16 +23,16 @@ export default function PolicyText({ draftState }: TabProps) {
   return (
     <Stack gap="sm">
       <Templates draftState={draftState} />
-      <Suspense fallback={<Loading label="Loading editor" />}>
+      <Suspense fallback={<Loading label={messages.loadingEditor} />}>
         <YamlEditor ref={editor} value={draftState.text} problems={problems} onChange={draftState.change} />
       </Suspense>
       {problems.length > 0 && <ProblemList problems={problems} onGo={(line) => editor.current?.goTo(line)} />}
       {warnings.length > 0 && (
-        <Alert color="yellow" variant="outline" title="Valid, with warnings" role="note">
+        <Alert color="yellow" variant="outline" title={messages.validWithWarnings} role="note">
           <List size="sm">
             {warnings.map(({ line, message }, at) => (
               <List.Item key={at}>
-                {line > 0 && `Line ${line}: `}
+                {line > 0 && messages.linePrefix(line)}
                 {message}
               </List.Item>
             ))}
@@ -40,11 +41,11 @@ export default function PolicyText({ draftState }: TabProps) {
       )}
       <Text size="sm" c="dimmed" role="status">
         {checked.isFetching || settled !== draftState.text
-          ? "Checking…"
+          ? messages.checking
           : checked.data?.valid
-            ? `Valid, with ${checked.data.rules.length === 1 ? "1 rule" : `${checked.data.rules.length} rules`}.`
+            ? messages.validWithRules(checked.data.rules.length)
             : ""}
-        {checked.error && `It cannot be checked: ${checked.error.message}`}
+        {checked.error && messages.itCannotBeChecked(checked.error.message)}
       </Text>
     </Stack>
   );
@@ -55,7 +56,7 @@ function Templates({ draftState }: { draftState: PolicyDraftState }) {
   const [open, setOpen] = useState(false);
   return (
     <details className={css.fold} open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>Start from a template</summary>
+      <summary>{messages.startFromTemplate}</summary>
       {open && <TemplateList draftState={draftState} onUsed={() => setOpen(false)} />}
     </details>
   );
@@ -78,7 +79,7 @@ function TemplateList({ draftState, onUsed }: { draftState: PolicyDraftState; on
             variant="default"
             miw={110}
             onClick={() => applyTemplate(body)}
-            aria-label={`Use the template ${name}`}
+            aria-label={messages.useTemplate(name)}
           >
             {name}
           </Button>
@@ -86,9 +87,7 @@ function TemplateList({ draftState, onUsed }: { draftState: PolicyDraftState; on
         </Group>
       ))}
       <Text size="sm" c="dimmed">
-        {draftState.draft
-          ? "It replaces your draft; Ctrl+Z in the text restores it."
-          : "It becomes a draft. Nothing is in force until you confirm it."}
+        {draftState.draft ? messages.templateReplacesDraft : messages.templateBecomesDraft}
       </Text>
     </Stack>
   );

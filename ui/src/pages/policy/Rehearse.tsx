@@ -7,14 +7,10 @@ import { VERDICT_STYLES } from "./describePolicy";
 import type { TabProps } from "./Policy";
 import css from "./Policy.module.css";
 import { useRehearse, type ChangedCall, type Rehearsal, type Verdict } from "./queries";
+import * as messages from "./tabMessages";
 
 const MAX_LISTED = 50;
-const PERIODS = [
-  { value: "1d", label: "the last day" },
-  { value: "7d", label: "the last 7 days" },
-  { value: "30d", label: "the last 30 days" },
-  { value: "90d", label: "the last 90 days" },
-];
+
 const VERDICTS: Verdict[] = ["ask", "allow", "deny"];
 
 /** Evaluates recorded calls with the draft and with the policy in force. */
@@ -27,22 +23,19 @@ export default function Rehearse({ draftState, go }: TabProps) {
     <Stack gap="md">
       <Paper withBorder p="md">
         <Stack gap="sm">
-          <Text size="sm">
-            Every recorded call is evaluated twice: by the policy in force and by your draft. Nothing is put
-            in force, recorded or run.
-          </Text>
+          <Text size="sm">{messages.rehearseHelp}</Text>
           {!draftState.draft && (
             <Text size="sm">
-              There is no draft yet, so nothing would change.{" "}
+              {messages.noDraftYet}{" "}
               <Button variant="default" size="compact-sm" onClick={() => go("text")}>
-                Write one
+                {messages.writeOne}
               </Button>
             </Text>
           )}
           <Group align="end" gap="sm">
             <NativeSelect
-              label="Calls from"
-              data={PERIODS}
+              label={messages.callsFrom}
+              data={messages.PERIODS}
               value={since}
               onChange={(event) => setSince(event.currentTarget.value)}
             />
@@ -51,12 +44,12 @@ export default function Rehearse({ draftState, go }: TabProps) {
               disabled={!draftState.draft}
               onClick={() => rehearse.mutate({ text: draftState.text, since, limit: MAX_LISTED })}
             >
-              Rehearse
+              {messages.rehearse}
             </Button>
           </Group>
           <Text size="sm" c="dimmed" role="status">
-            {rehearse.isPending && `Rehearsing for ${seconds} s; at most 20 s and 100,000 calls.`}
-            {rehearse.data && stale && "The draft has changed since. These results are for the previous one."}
+            {rehearse.isPending && messages.rehearsing(seconds)}
+            {rehearse.data && stale && messages.draftHasChanged}
           </Text>
           {rehearse.error && <ErrorMessage error={rehearse.error} />}
         </Stack>
@@ -94,10 +87,9 @@ function RehearsalResult({ found }: { found: Rehearsal }) {
             my="sm"
             role="note"
             classNames={{ title: css.wrong }}
-            title="Loosened"
+            title={messages.loosened}
           >
-            {found.loosened === 1 ? "1 call" : `${found.loosened.toLocaleString("en")} calls`} could run
-            without the approvals that are required now.
+            {messages.couldRunWithoutApprovals(found.loosened)}
           </Alert>
         )}
         <Counts found={found} />
@@ -113,12 +105,12 @@ function Counts({ found }: { found: Rehearsal }) {
   const now = (kind: Verdict) => VERDICTS.reduce((sum, other) => sum + found.verdicts[kind][other], 0);
   const then = (kind: Verdict) => VERDICTS.reduce((sum, other) => sum + found.verdicts[other][kind], 0);
   return (
-    <Table withRowBorders={false} w="auto" aria-label="Calls by verdict">
+    <Table withRowBorders={false} w="auto" aria-label={messages.callsByVerdict}>
       <Table.Thead>
         <Table.Tr>
-          <Table.Th scope="col">Calls</Table.Th>
-          <Table.Th scope="col">Now</Table.Th>
-          <Table.Th scope="col">Draft</Table.Th>
+          <Table.Th scope="col">{messages.calls}</Table.Th>
+          <Table.Th scope="col">{messages.now}</Table.Th>
+          <Table.Th scope="col">{messages.draft}</Table.Th>
         </Table.Tr>
       </Table.Thead>
       <Table.Tbody>
@@ -138,7 +130,7 @@ function Causes({ found }: { found: Rehearsal }) {
   return (
     <Paper withBorder p="md" component="section" aria-labelledby="causes">
       <Title order={2} size="h5" id="causes">
-        Changes by rule
+        {messages.changesByRule}
       </Title>
       <ul className={css.list}>
         {found.causes.map((cause, at) => (
@@ -146,14 +138,14 @@ function Causes({ found }: { found: Rehearsal }) {
             <Text size="sm">
               {cause.calls.toLocaleString("en")} × {verdictChange(cause.from, cause.to)}:{" "}
               {ruleLabel(cause.old_rule)} → {ruleLabel(cause.new_rule)}
-              {cause.loosened && <b> (loosened)</b>}
+              {cause.loosened && <b> {messages.loosenedInBrackets}</b>}
             </Text>
           </li>
         ))}
       </ul>
       {found.answers_per_day.map(({ who, now, draft }) => (
         <Text size="sm" key={who}>
-          Decisions per day by {who}: {now} → {draft}
+          {messages.decisionsPerDayBy(who, now, draft)}
         </Text>
       ))}
     </Paper>
@@ -165,7 +157,7 @@ function ChangedCalls({ found }: { found: Rehearsal }) {
   return (
     <Paper withBorder p="md" component="section" aria-labelledby="changed">
       <Title order={2} size="h5" id="changed">
-        Calls that would change
+        {messages.callsThatWouldChange}
       </Title>
       <ul className={css.list} aria-labelledby="changed">
         {found.changed.map((call, at) => (
@@ -176,8 +168,7 @@ function ChangedCalls({ found }: { found: Rehearsal }) {
       </ul>
       {total > found.changed.length && (
         <Text size="sm" c="dimmed">
-          … and {(total - found.changed.length).toLocaleString("en")} more. The most serious and newest are
-          listed.
+          {messages.andMoreCalls(total - found.changed.length)}
         </Text>
       )}
     </Paper>
@@ -197,8 +188,8 @@ function ChangedLine({ call }: { call: ChangedCall }) {
         )}
       </Text>
       <Text size="sm" c="dimmed">
-        {verdictChange(call.from, call.to)} by {ruleLabel(call.new_rule)}
-        {call.needs && `, needs ${call.needs}`} · {call.tool}
+        {messages.changeByRule(verdictChange(call.from, call.to), ruleLabel(call.new_rule))}
+        {call.needs && messages.needsSuffix(call.needs)} · {call.tool}
         {call.agent && ` · ${call.agent}`} · <TimeAgo at={call.at} />
       </Text>
     </>
@@ -207,15 +198,11 @@ function ChangedLine({ call }: { call: ChangedCall }) {
 
 function Notes({ found }: { found: Rehearsal }) {
   const notes = [
-    found.left_out &&
-      `${found.left_out.toLocaleString("en")} newer calls were left out: the time or call limit was reached.`,
-    found.outdated &&
-      `${found.outdated.toLocaleString("en")} calls got a different verdict when they were made, under the policy at that time.`,
-    found.erased &&
-      `The arguments of ${found.erased.toLocaleString("en")} calls were erased, so they cannot be evaluated.`,
+    found.left_out && messages.newerCallsLeftOut(found.left_out),
+    found.outdated && messages.verdictsDiffered(found.outdated),
+    found.erased && messages.argumentsWereErased(found.erased),
     found.first && retentionNote(found.first, found.retention),
-    found.allowed_reads &&
-      `Allowed reads are only counted (${found.allowed_reads.toLocaleString("en")} so far) and cannot be rehearsed.`,
+    found.allowed_reads && messages.readsAreOnlyCounted(found.allowed_reads),
   ].filter(Boolean) as string[];
   return notes.map((note) => (
     <Text size="sm" c="dimmed" key={note}>
@@ -225,21 +212,21 @@ function Notes({ found }: { found: Rehearsal }) {
 }
 
 function headline({ calls, turned, other_terms }: Rehearsal): string {
-  if (!calls) return "No calls were recorded in this period";
-  const all = calls === 1 ? "1 call" : `${calls.toLocaleString("en")} calls`;
-  if (!turned && !other_terms) return `Of ${all}, none would change`;
-  const other = other_terms ? `, ${other_terms.toLocaleString("en")} would be asked on different terms` : "";
-  return `Of ${all}, ${turned.toLocaleString("en")} would get a different verdict${other}`;
+  if (!calls) return messages.noCallsWereRecorded;
+  const all = messages.callCount(calls);
+  if (!turned && !other_terms) return messages.ofNoneWouldChange(all);
+  const other = other_terms ? messages.onDifferentTermsSuffix(other_terms) : "";
+  return messages.ofWouldGetDifferentVerdict(all, turned, other);
 }
 
-const ruleLabel = (name: string) => (name ? `“${name}”` : "the defaults");
+const ruleLabel = (name: string) => (name ? `“${name}”` : messages.theDefaults);
 const verdictChange = (from: Verdict, to: Verdict) =>
   from === to
-    ? `${VERDICT_STYLES[to].done} on different terms`
+    ? messages.verdictOnOtherTerms(VERDICT_STYLES[to].done)
     : `${VERDICT_STYLES[from].done} → ${VERDICT_STYLES[to].done}`;
 
 function retentionNote(first: string, retention: string): string {
   const since = formatDateTime(first);
-  const kept = retention === "forever" ? "forever" : `for ${retention} after the end of a call`;
-  return `Content is available from ${since}; it is kept ${kept}.`;
+  const kept = retention === "forever" ? messages.forever : messages.keptFor(retention);
+  return messages.contentIsAvailableFrom(since, kept);
 }

@@ -7,13 +7,14 @@ import { LineDiff } from "./LineDiff";
 import type { TabProps } from "./Policy";
 import { ProblemList } from "./ProblemList";
 import { usePolicyCheck, usePolicyVersions, usePutPolicy, type PolicyDiff, type RuleChange } from "./queries";
+import * as messages from "./tabMessages";
 import type { PolicyDraft, PolicyDraftState } from "./usePolicyDraft";
 
 /** The last review before a draft is put in force: its changes and the reason. */
 export default function Review({ draftState, go }: TabProps) {
   const putPolicy = usePutPolicy(({ version, new: isNew }) => {
     draftState.discard();
-    go("rules", isNew ? `Version ${version} is in force.` : "This policy was already in force.");
+    go("rules", isNew ? messages.versionIsInForce(version) : messages.wasAlreadyInForce);
   });
   const { draft, inForce } = draftState;
   const stale = isStale(putPolicy.error);
@@ -23,14 +24,14 @@ export default function Review({ draftState, go }: TabProps) {
   if (!draft)
     return (
       <EmptyState
-        title="No draft"
+        title={messages.noDraft}
         action={
           <Button variant="default" onClick={() => go("text")}>
-            Open the text
+            {messages.openText}
           </Button>
         }
       >
-        Change a rule or the text to review it here.
+        {messages.noDraftHelp}
       </EmptyState>
     );
   if (draft.base.version !== inForce.version && !putPolicy.isPending)
@@ -47,8 +48,8 @@ export default function Review({ draftState, go }: TabProps) {
       >
         <Stack gap="sm">
           <Textarea
-            label="Reason"
-            description="Stored with the version, your name and the time."
+            label={messages.reason}
+            description={messages.storedWithVersion}
             required
             maxLength={1000}
             rows={2}
@@ -58,13 +59,13 @@ export default function Review({ draftState, go }: TabProps) {
           {putPolicy.error && !stale && <ErrorMessage error={putPolicy.error} />}
           <Group>
             <Button type="submit" loading={putPolicy.isPending} disabled={!reason.trim()}>
-              Put in force
+              {messages.putInForce}
             </Button>
             <Button variant="default" onClick={() => go("rehearse")}>
-              Rehearse it first
+              {messages.rehearseItFirst}
             </Button>
             <Button variant="default" onClick={() => go("text")}>
-              Back to the text
+              {messages.backToText}
             </Button>
           </Group>
         </Stack>
@@ -77,23 +78,22 @@ function Changes({ draftState, draft, go }: TabProps & { draft: PolicyDraft }) {
   const checked = usePolicyCheck(draft.text).data;
   if (checked && !checked.valid)
     return (
-      <ProblemList problems={listProblems(checked)} onGo={() => go("text")} advice="Fix it in the text." />
+      <ProblemList problems={listProblems(checked)} onGo={() => go("text")} advice={messages.fixItInText} />
     );
   return (
     <>
       <Paper withBorder p="md" component="section" aria-labelledby="changes">
         <Title order={2} size="h4" id="changes">
-          {" "}
-          Changes{" "}
+          {messages.changes}
         </Title>
         {checked?.diff && <RuleDiff diff={checked.diff} />}
         {checked?.warnings.map((warning) => (
           <Text size="sm" key={warning}>
-            Warning: {warning}
+            {messages.warningPrefix(warning)}
           </Text>
         ))}
       </Paper>
-      <LineDiff before={draftState.inForce.text} after={draft.text} label="Line-by-line diff" />
+      <LineDiff before={draftState.inForce.text} after={draft.text} label={messages.lineByLineDiff} />
     </>
   );
 }
@@ -111,27 +111,25 @@ function VersionConflict({ draftState, draft }: { draftState: PolicyDraftState; 
     <Paper withBorder p="md" component="section" role="alert" aria-labelledby="conflict">
       <Stack gap="sm">
         <Title order={2} size="h4" id="conflict">
-          The policy has changed
+          {messages.policyHasChanged}
         </Title>
         <Text size="sm">
-          Your draft is based on version {draft.base.version}. Version {draftState.inForce.version} is now in
-          force{newest && `, by ${newest.author}${newest.reason && `: “${newest.reason}”`}`}. It changed:
+          {messages.draftIsBasedOn(draft.base.version, draftState.inForce.version)}
+          {newest && messages.byAuthorSuffix(newest.author, newest.reason && `: “${newest.reason}”`)}
+          {messages.itChanged}
         </Text>
         <LineDiff
           before={draft.base.text}
           after={draftState.inForce.text}
-          label="Changes made in the meantime"
+          label={messages.changesMadeInMeantime}
         />
-        <Text size="sm">
-          Your draft is kept. Compared with the policy in force, lines that your draft does not have appear as
-          removed: add them to your text, or leave them out on purpose.
-        </Text>
+        <Text size="sm">{messages.draftIsKept}</Text>
         <Group>
           <Button onClick={draftState.rebase}>
-            Compare my draft with version {draftState.inForce.version}
+            {messages.compareMyDraftWithVersion(draftState.inForce.version)}
           </Button>
           <Button variant="default" onClick={draftState.discard}>
-            Discard my draft
+            {messages.discardMyDraft}
           </Button>
         </Group>
       </Stack>
@@ -141,8 +139,7 @@ function VersionConflict({ draftState, draft }: { draftState: PolicyDraftState; 
 
 /** The changes of a draft by rule. */
 function RuleDiff({ diff }: { diff: PolicyDiff }) {
-  if (!summarizeDiff(diff))
-    return <Text size="sm">The rules are the same; only comments or formatting differ.</Text>;
+  if (!summarizeDiff(diff)) return <Text size="sm">{messages.onlyCommentsDiffer}</Text>;
   return (
     <List size="sm" spacing={4}>
       {diff.rules.map((change) => (
@@ -156,13 +153,13 @@ function RuleDiff({ diff }: { diff: PolicyDiff }) {
       ))}
       {diff.defaults.length > 0 && (
         <List.Item>
-          Defaults
+          {messages.defaults}
           <FieldChanges changes={diff.defaults} />
         </List.Item>
       )}
       {diff.agents.length > 0 && (
         <List.Item>
-          Agent switches
+          {messages.agentSwitches}
           <FieldChanges changes={diff.agents} />
         </List.Item>
       )}
@@ -174,16 +171,14 @@ function FieldChanges({ changes }: { changes: RuleChange["changes"] }) {
   return (
     <List size="sm" withPadding>
       {changes.map(({ key, old, new: now }) => (
-        <List.Item key={key}>
-          {key}: {old ?? "not set"} → {now ?? "not set"}
-        </List.Item>
+        <List.Item key={key}>{messages.settingChange(key, old, now)}</List.Item>
       ))}
     </List>
   );
 }
 
 function positionLabel({ kind, old_place, new_place, old_name, moved }: RuleChange): string {
-  if (kind === "renamed") return `was called “${old_name}”`;
-  if (kind === "added") return `at position ${new_place}`;
-  return moved && kind !== "removed" ? `from position ${old_place} to ${new_place}` : "";
+  if (kind === "renamed") return messages.wasCalled(old_name);
+  if (kind === "added") return messages.atPosition(new_place);
+  return moved && kind !== "removed" ? messages.fromPositionTo(old_place, new_place) : "";
 }

@@ -1,6 +1,7 @@
 import { ActionIcon, Badge, Code, Group, Paper, Text, Title } from "@mantine/core";
 import { describeMatch, describeVerdict, listTerms, VERDICT_STYLES } from "./describePolicy";
 import { describeExpiry } from "../../components/expiry";
+import * as messages from "./messages";
 import css from "./Policy.module.css";
 import type { RuleActivity, RuleInfo } from "./queries";
 
@@ -29,8 +30,8 @@ export function RuleCard({ rule, position, counts, isBusy, onUp, onDown, onRemov
         </Title>
         <VerdictBadge verdict={rule.then} />
         {rule.shadow && (
-          <Badge variant="default" title="It decides nothing; its verdict is only recorded.">
-            shadow
+          <Badge variant="default" title={messages.onlyRecorded}>
+            {messages.shadowBadge}
           </Badge>
         )}
       </Group>
@@ -42,7 +43,7 @@ export function RuleCard({ rule, position, counts, isBusy, onUp, onDown, onRemov
       <div className={css.body}>
         <Text size="sm">
           {describeMatch(rule)} {describeVerdict(rule)}
-          {rule.says.when ? ", when:" : "."}
+          {rule.says.when ? messages.when : "."}
         </Text>
         {rule.says.when && (
           <Code block className={css.when}>
@@ -51,7 +52,7 @@ export function RuleCard({ rule, position, counts, isBusy, onUp, onDown, onRemov
         )}
         <Terms rule={rule} />
         <Text size="sm" c="dimmed">
-          {rule.shadow ? "Its verdicts are under Shadow rules." : countsLabel(counts)}
+          {rule.shadow ? messages.verdictsAreUnderShadowRules : countsLabel(counts)}
         </Text>
       </div>
     </Paper>
@@ -63,17 +64,14 @@ export function DefaultsCard({ defaults, counts }: { defaults: Record<string, st
   return (
     <Paper withBorder p="md" component="section" aria-labelledby="otherwise">
       <Title order={2} size="h5" id="otherwise">
-        {" "}
-        Defaults{" "}
+        {messages.defaults}
       </Title>
+      <Text size="sm">{messages.withoutMatchingRule(defaults.unknown_tools)}</Text>
       <Text size="sm">
-        Without a matching rule, the agent's switches decide, then the tool's effect: reads run at once, all
-        other calls need one approval, and a tool that is not registered{" "}
-        {defaults.unknown_tools === "deny" ? "is denied" : "needs approval"}.
-      </Text>
-      <Text size="sm">
-        Unless a rule says otherwise, a request expires after {describeExpiry(defaults.expires_in ?? "")}, and
-        a rejection can be undone for {describeExpiry(defaults.undo_window ?? "")}.
+        {messages.unlessRuleSaysOtherwiseRequest(
+          describeExpiry(defaults.expires_in ?? ""),
+          describeExpiry(defaults.undo_window ?? ""),
+        )}
       </Text>
       <Text size="sm" c="dimmed">
         {countsLabel(counts)}
@@ -123,10 +121,10 @@ function IconButton({
 }
 
 function countsLabel(counts: RuleCounts): string {
-  if (!counts) return "It decided no recent calls.";
+  if (!counts) return messages.itDecidedNoRecentCalls;
   const total = counts.allow + counts.ask + counts.deny;
   const parts = (["ask", "allow", "deny"] as const)
     .filter((verdict) => counts[verdict])
     .map((verdict) => `${counts[verdict].toLocaleString("en")} ${VERDICT_STYLES[verdict].done}`);
-  return `It decided ${total.toLocaleString("en")} ${total === 1 ? "call" : "calls"}: ${parts.join(", ")}.`;
+  return messages.decidedCalls(total, parts.join(", "));
 }

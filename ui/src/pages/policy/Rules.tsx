@@ -2,6 +2,7 @@ import { Button, Stack, Text } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { EmptyState, ErrorMessage, Loading } from "../../components/States";
 import { keepsRules, listProblems } from "./describePolicy";
+import * as messages from "./messages";
 import type { TabProps } from "./Policy";
 import css from "./Policy.module.css";
 import { ProblemList } from "./ProblemList";
@@ -18,7 +19,7 @@ export function Rules({ draftState, go }: TabProps) {
       <ProblemList
         problems={listProblems(checked.data)}
         onGo={() => go("text")}
-        advice="Fix it in the text."
+        advice={messages.fixItInText}
       />
     );
   return (
@@ -64,23 +65,22 @@ function RuleList({ checked, isCurrent, text, change, onWrite }: RuleListProps) 
   return (
     <Stack gap="sm">
       <Text size="sm" c="dimmed">
-        The first rule that matches a call decides.{" "}
-        {activity && `Counts cover the last 30 days${activity.complete ? "" : ", newest calls only"}.`}
+        {messages.firstMatchDecides} {activity && messages.countsCover(activity.complete)}
       </Text>
       {rewrite.error && <ErrorMessage error={rewrite.error} />}
       {rules.length === 0 && (
         <EmptyState
-          title="No rules yet"
+          title={messages.noRulesYet}
           action={
             <Button variant="default" onClick={onWrite}>
-              Start from a template
+              {messages.startFromTemplate}
             </Button>
           }
         >
-          Each tool's default decides.
+          {messages.eachToolsDefaultDecides}
         </EmptyState>
       )}
-      <ol className={css.plain} aria-label="Rules">
+      <ol className={css.plain} aria-label={messages.rules}>
         {rules.map((rule, at) => (
           <RuleCard
             key={rule.name}
@@ -100,7 +100,7 @@ function RuleList({ checked, isCurrent, text, change, onWrite }: RuleListProps) 
       />
       {!ranges && rules.length > 1 && (
         <Text size="sm" c="dimmed">
-          These rules share lines. Reorder them in the text.
+          {messages.rulesShareLines}
         </Text>
       )}
     </Stack>
@@ -113,7 +113,7 @@ function useRewrite(rules: NonNullable<PolicyCheck["details"]>, change: (text: s
     mutationFn: async ({ text, order }: { text: string; order: number[] }) => {
       const checked = await checkPolicy(text);
       if (!checked.valid || !keepsRules(rules, order, checked.details ?? []))
-        throw new Error("The layout of the text makes this change unsafe here. Edit the text instead.");
+        throw new Error(messages.layoutIsUnsafe);
       return text;
     },
     onSuccess: change,

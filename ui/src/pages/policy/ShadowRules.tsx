@@ -5,6 +5,7 @@ import { VERDICT_STYLES } from "./describePolicy";
 import type { TabProps } from "./Policy";
 import css from "./Policy.module.css";
 import { useRuleActivity, type RuleActivity } from "./queries";
+import * as messages from "./tabMessages";
 
 /** The recorded verdicts of rules with `mode: shadow`. */
 export default function ShadowRules({ go }: TabProps) {
@@ -15,24 +16,22 @@ export default function ShadowRules({ go }: TabProps) {
   return (
     <Stack gap="sm">
       <Text size="sm" c="dimmed">
-        A rule with <code>mode: shadow</code> decides nothing. Its verdict is recorded with each call, except
-        for allowed reads. {calls.toLocaleString("en")} calls in the last 30 days
-        {complete ? "" : ", newest calls only"}.{" "}
-        {erased > 0 && `The verdicts of ${erased.toLocaleString("en")} calls were erased.`}
+        {messages.ruleWith} <code>mode: shadow</code> {messages.shadowRuleHelp(calls, complete)}{" "}
+        {erased > 0 && messages.verdictsOfCallsWereErased(erased)}
       </Text>
       {shadows.length === 0 && (
         <EmptyState
-          title="No rule is in shadow mode"
+          title={messages.noRuleIsInShadowMode}
           action={
             <Button variant="default" onClick={() => go("text")}>
-              Open the text
+              {messages.openText}
             </Button>
           }
         >
-          Add <code>mode: shadow</code> to a new rule to see its verdicts before you enforce it.
+          {messages.add} <code>mode: shadow</code> {messages.addToRule}
         </EmptyState>
       )}
-      <ul className={css.plain} aria-label="Shadow rules">
+      <ul className={css.plain} aria-label={messages.shadowRules}>
         {shadows.map((shadow) => (
           <ShadowRule key={shadow.rule} shadow={shadow} />
         ))}
@@ -48,17 +47,17 @@ function ShadowRule({ shadow }: { shadow: RuleActivity["shadows"][number] }) {
         <Title order={2} size="h5">
           {shadow.rule}
         </Title>
-        {!shadow.in_force && <Badge variant="default">removed or enforced</Badge>}
+        {!shadow.in_force && <Badge variant="default">{messages.removedOrEnforced}</Badge>}
       </Group>
       <Text size="sm">
-        {shadow.calls === 0 && "It would have decided nothing so far."}
-        {shadow.calls > 0 && `It would have decided ${shadow.calls.toLocaleString("en")} calls: `}
+        {shadow.calls === 0 && messages.wouldHaveDecidedNothing}
+        {shadow.calls > 0 && messages.wouldHaveDecided(shadow.calls)}
         {shadow.turns
           .map(({ was, would, calls }) => `${calls.toLocaleString("en")} ${verdictChange(was, would)}`)
           .join(", ")}
         {shadow.last && (
           <>
-            . The last one <TimeAgo at={shadow.last} />
+            {messages.lastOne} <TimeAgo at={shadow.last} />
           </>
         )}
       </Text>
@@ -67,6 +66,6 @@ function ShadowRule({ shadow }: { shadow: RuleActivity["shadows"][number] }) {
 }
 
 function verdictChange(was: keyof typeof VERDICT_STYLES, would: keyof typeof VERDICT_STYLES): string {
-  if (was === would) return `${VERDICT_STYLES[was].done} either way`;
-  return `${VERDICT_STYLES[was].done} that would have been ${VERDICT_STYLES[would].done}`;
+  if (was === would) return messages.verdictEitherWay(VERDICT_STYLES[was].done);
+  return messages.verdictInsteadOf(VERDICT_STYLES[was].done, VERDICT_STYLES[would].done);
 }

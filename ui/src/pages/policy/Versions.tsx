@@ -6,6 +6,7 @@ import { LineDiff } from "./LineDiff";
 import type { TabProps } from "./Policy";
 import css from "./Policy.module.css";
 import { usePolicyVersion, usePolicyVersions, type PolicyVersion } from "./queries";
+import * as messages from "./tabMessages";
 
 /** All versions; an earlier one is restored by making it the draft. */
 export default function Versions({ draftState, go }: TabProps) {
@@ -15,14 +16,14 @@ export default function Versions({ draftState, go }: TabProps) {
   if (!versions.data.items.length)
     return (
       <EmptyState
-        title="No versions yet"
+        title={messages.noVersionsYet}
         action={
           <Button variant="default" onClick={() => go("text")}>
-            Write a policy
+            {messages.writePolicy}
           </Button>
         }
       >
-        Until a policy is put in force, each tool's default decides.
+        {messages.noVersionsHelp}
       </EmptyState>
     );
   const restore = (text: string) => {
@@ -30,7 +31,7 @@ export default function Versions({ draftState, go }: TabProps) {
     go("review");
   };
   return (
-    <ul className={css.plain} aria-label="Versions">
+    <ul className={css.plain} aria-label={messages.versions}>
       {versions.data.items.map((version) => (
         <VersionRow
           key={version.version}
@@ -55,16 +56,16 @@ function VersionRow({ version, newest, onRestore }: RowProps) {
     <Paper withBorder p="md" component="li" mb="sm" data-version={version.version}>
       <Group gap="xs">
         <Title order={2} size="h5">
-          Version {version.version}
+          {messages.versionNumber(version.version)}
         </Title>
-        {version.version === newest && <Badge>in force</Badge>}
+        {version.version === newest && <Badge>{messages.inForce}</Badge>}
       </Group>
-      <Text size="sm">{version.reason || "No reason was given."}</Text>
+      <Text size="sm">{version.reason || messages.noReasonWasGiven}</Text>
       <Text size="sm" c="dimmed">
         {version.author}, <TimeAgo at={version.at} /> · {version.sha256.slice(0, 12)}
       </Text>
       <details className={css.fold} onToggle={(event) => setOpen(event.currentTarget.open)}>
-        <summary>Changes</summary>
+        <summary>{messages.changes}</summary>
         {open && (
           <VersionChanges
             number={version.version}
@@ -84,10 +85,10 @@ function VersionChanges({ number, onRestore }: { number: number; onRestore?: (te
   const { text } = own.data;
   return (
     <Stack gap="sm">
-      <LineDiff before={before.data?.text ?? ""} after={text} label={`Changes in version ${number}`} />
+      <LineDiff before={before.data?.text ?? ""} after={text} label={messages.changesInVersion(number)} />
       {onRestore && (
         <Button variant="default" w="fit-content" onClick={() => onRestore(text)}>
-          Restore this version…
+          {messages.restoreThisVersion}
         </Button>
       )}
     </Stack>

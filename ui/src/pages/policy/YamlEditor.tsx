@@ -15,6 +15,7 @@ import { useEffect, useImperativeHandle, useRef, type Ref } from "react";
 import { styleNonce } from "../../theme";
 import type { PolicyProblem } from "./describePolicy";
 import css from "./Policy.module.css";
+import * as messages from "./tabMessages";
 
 export interface YamlEditorHandle {
   goTo: (line: number) => void;
@@ -117,7 +118,7 @@ function makeYamlView(parent: HTMLElement, text: string, onChange: (text: string
         problemMarks,
         replaceSelection,
         EditorView.lineWrapping,
-        EditorView.contentAttributes.of({ "aria-label": "Policy as YAML" }),
+        EditorView.contentAttributes.of({ "aria-label": messages.policyAsYaml }),
         keymap.of([...defaultKeymap, ...historyKeymap]),
         EditorView.updateListener.of((update) => {
           if (update.docChanged) onChange(update.state.doc.toString());

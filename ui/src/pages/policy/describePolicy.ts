@@ -1,3 +1,4 @@
+import * as messages from "./messages";
 import type { PolicyCheck, PolicyDiff, RuleInfo, Verdict } from "./queries";
 
 /** A problem and its line; line 0 means the whole policy. */
@@ -17,56 +18,38 @@ export const listProblems = (checked: PolicyCheck | undefined) => checked?.probl
 /** The calls that a rule matches. */
 export function describeMatch({ says }: RuleInfo): string {
   const parts = [
-    says.tools && `of ${says.tools}`,
+    says.tools && messages.callsOfTools(says.tools),
     says.effect &&
-      `that ${says.effect
-        .split(", ")
-        .map((effect) => EFFECT_LABELS[effect] ?? effect)
-        .join(" or ")}`,
-    says.agents && `by ${says.agents}`,
-    says.users && `for ${says.users}`,
-    says.teams && `for people of ${says.teams}`,
-    says.priorities && `with priority ${says.priorities}`,
+      messages.thatDo(
+        says.effect
+          .split(", ")
+          .map((effect) => messages.EFFECT_LABELS[effect] ?? effect)
+          .join(messages.orSeparator),
+      ),
+    says.agents && messages.callsBy(says.agents),
+    says.users && messages.callsFor(says.users),
+    says.teams && messages.forPeopleOf(says.teams),
+    says.priorities && messages.withPriority(says.priorities),
   ].filter(Boolean);
-  return parts.length ? `Calls ${parts.join(", ")}` : "Every call";
+  return parts.length ? messages.callsMatching(parts.join(", ")) : messages.everyCall;
 }
-
-const EFFECT_LABELS: Record<string, string> = {
-  read: "only read",
-  write: "write",
-  destructive: "are destructive",
-};
 
 /** Their verdict. */
 export function describeVerdict({ says, then }: RuleInfo): string {
-  if (then === "allow") return "run at once";
-  if (then === "deny") return "are denied";
-  return `wait for ${says.approvers ?? "one person: the requester, a reviewer or an admin"}`;
+  if (then === "allow") return messages.runAtOnce;
+  if (then === "deny") return messages.areDenied;
+  return messages.waitFor(says.approvers);
 }
-
-const TERMS: [key: string, name: string][] = [
-  ["reason", "Message to the agent"],
-  ["exclude", "May not decide"],
-  ["decisions", "Decisions"],
-  ["priority", "Priority"],
-  ["channels", "Channels"],
-  ["expires_in", "Expires after"],
-  ["on_expiry", "On expiry"],
-  ["escalate", "Escalates"],
-  ["remind", "Reminds after"],
-  ["undo_window", "Undo within"],
-  ["start_within", "Start within"],
-];
 
 /** The other terms of a rule. */
 export function listTerms({ says }: RuleInfo): [name: string, value: string][] {
-  return TERMS.flatMap(([key, name]) => (says[key] ? [[name, says[key]] as [string, string]] : []));
+  return messages.TERMS.flatMap(([key, name]) => (says[key] ? [[name, says[key]] as [string, string]] : []));
 }
 
 export const VERDICT_STYLES: Record<Verdict, { name: string; done: string; color: string }> = {
-  allow: { name: "allow", done: "allowed", color: "teal" },
-  ask: { name: "ask", done: "asked", color: "indigo" },
-  deny: { name: "deny", done: "denied", color: "red" },
+  allow: { name: messages.allowVerdict, done: messages.allowed, color: "teal" },
+  ask: { name: messages.askVerdict, done: messages.asked, color: "indigo" },
+  deny: { name: messages.denyVerdict, done: messages.denied, color: "red" },
 };
 
 /** "1 rule added, 2 changed; defaults changed", or "" without changes. */
@@ -81,8 +64,8 @@ export function summarizeDiff(diff: PolicyDiff | null | undefined): string {
     );
   const parts = [
     rules.join(", "),
-    diff.defaults.length && "defaults changed",
-    diff.agents.length && "agent switches changed",
+    diff.defaults.length && messages.defaultsChanged,
+    diff.agents.length && messages.agentSwitchesChanged,
   ];
   return parts.filter(Boolean).join("; ");
 }

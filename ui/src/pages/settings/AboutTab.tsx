@@ -6,6 +6,7 @@ import type { CurrentUser } from "../../api/currentUser";
 import { Section } from "../../components/Section";
 import { ErrorMessage, Loading } from "../../components/States";
 import { formatDateTime } from "../../components/TimeAgo";
+import * as messages from "./messages";
 import css from "./Settings.module.css";
 
 /** Version, database, retention, and the head of the ledger. */
@@ -25,30 +26,24 @@ export default function AboutTab({ me }: { me: CurrentUser }) {
   if (!about.data) return <ErrorMessage error={about.error} onRetry={() => void about.refetch()} />;
   const { version, database, retention, provider, workspace, since, head } = about.data;
   const facts: [string, ReactNode][] = [
-    ["Version", version],
-    ["Workspace", `${workspace}, since ${formatDateTime(since)}`],
-    ["You", `${me.name}, ${me.role}`],
-    ["Database", database],
-    ["Retention", retention === "forever" ? "forever" : `${retention} after the end of a call`],
-    ["Sign-in", provider ? "password, link, or your organisation's provider" : "password or link"],
-    [
-      "Ledger",
-      `${head.seq.toLocaleString("en")} entries; newest: ${head.seq ? formatDateTime(head.at) : "none"}`,
-    ],
-    ["Ledger head", <code key="end">{head.link}</code>],
+    [messages.version, version],
+    [messages.workspace, messages.workspaceSince(workspace, formatDateTime(since))],
+    [messages.you, `${me.name}, ${me.role}`],
+    [messages.database, database],
+    [messages.retention, retention === "forever" ? messages.forever : messages.afterEndOfCall(retention)],
+    [messages.signIn, provider ? messages.signInWithProvider : messages.passwordOrLink],
+    [messages.ledger, messages.entriesAndNewest(head.seq, formatDateTime(head.at))],
+    [messages.ledgerHead, <code key="end">{head.link}</code>],
   ];
   return (
-    <Section
-      title="About"
-      about="Store the ledger head elsewhere to show later that no entries were removed from the end."
-    >
+    <Section title={messages.about} about={messages.ledgerHeadHint}>
       <dl className={css.facts}>
         {facts.map(([name, value]) => (
           <Fact key={name} name={name} value={value} />
         ))}
       </dl>
       <Anchor href="/docs" size="sm">
-        HTTP API reference
+        {messages.httpApiReference}
       </Anchor>
     </Section>
   );

@@ -5,6 +5,7 @@ import { useSendMutation } from "../../components/mutations";
 import { ErrorMessage } from "../../components/States";
 import { formatDateTime } from "../../components/TimeAgo";
 import { isAway, listTeams, toLocalInput, type PersonInfo } from "./data";
+import * as messages from "./messages";
 import css from "./Settings.module.css";
 
 const SEARCH_ABOVE = 12;
@@ -28,14 +29,14 @@ export function AwayForm({ person, everybody, owner }: AwayFormProps) {
       {isAway(person) && person.away && (
         <Group justify="space-between">
           <Text role="status">
-            Away until {formatDateTime(person.away.until)}. {describeDeputies(person.away)}
+            {messages.awayUntil(formatDateTime(person.away.until), describeDeputies(person.away))}
           </Text>
           <Button
             variant="default"
             onClick={endAway}
             loading={setAway.isPending && setAway.variables.until === null}
           >
-            {owner === "mine" ? "I am back" : `${person.name} is back`}
+            {owner === "mine" ? messages.iAmBack : messages.personIsBack(person.name)}
           </Button>
         </Group>
       )}
@@ -75,30 +76,28 @@ function AbsenceForm({ person, everybody, sending, onSend }: AbsenceFormProps) {
         <TextInput
           name="until"
           type="datetime-local"
-          label="Away until"
+          label={messages.awayUntilField}
           required
           maw={260}
           min={toLocalInput(new Date())}
           defaultValue={person.away && isAway(person) ? toLocalInput(new Date(person.away.until)) : ""}
         />
         <NamePicker
-          legend="Delegates (people)"
+          legend={messages.delegatesPeople}
           names={others.map(({ name }) => name)}
           selected={users}
           onSelect={setUsers}
         />
         <NamePicker
-          legend="Delegates (teams)"
+          legend={messages.delegatesTeams}
           names={listTeams(everybody)}
           selected={teams}
           onSelect={setTeams}
         />
-        {hasNoDeputies && (
-          <Text size="sm">No delegates: approvals that only this person may decide stay pending.</Text>
-        )}
+        {hasNoDeputies && <Text size="sm">{messages.noDelegatesHint}</Text>}
         <Group>
           <Button type="submit" loading={sending}>
-            {person.away && isAway(person) ? "Change absence" : "Set away"}
+            {person.away && isAway(person) ? messages.changeAbsence : messages.setAway}
           </Button>
         </Group>
       </Stack>
@@ -108,10 +107,11 @@ function AbsenceForm({ person, everybody, sending, onSend }: AbsenceFormProps) {
 
 /** "Delegates: bob and the team finance." */
 export function describeDeputies({ users, teams }: { users: string[]; teams: string[] }): string {
-  const names = [...users, ...teams.map((team) => `the team ${team}`)];
-  if (!names.length) return "No delegates.";
-  const listed = names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names[0];
-  return names.length > 1 ? `Delegates: ${listed}.` : `Delegate: ${listed}.`;
+  const names = [...users, ...teams.map((team) => messages.theTeam(team))];
+  if (!names.length) return messages.noDelegates;
+  const listed =
+    names.length > 1 ? messages.namesAndLast(names.slice(0, -1).join(", "), names.at(-1)) : names[0];
+  return names.length > 1 ? messages.delegatesAre(listed) : messages.delegateIs(listed);
 }
 
 function awayUrl(owner: "mine" | "theirs", name: string): string {
@@ -136,8 +136,8 @@ function NamePicker({ legend, names, selected, onSelect }: NamePickerProps) {
     <Fieldset legend={legend} p="sm">
       {names.length > SEARCH_ABOVE && (
         <TextInput
-          aria-label={`Find: ${legend}`}
-          placeholder="Find"
+          aria-label={messages.findIn(legend)}
+          placeholder={messages.find}
           value={search}
           onChange={(event) => setSearch(event.currentTarget.value)}
           mb="xs"

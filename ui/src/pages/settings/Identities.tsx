@@ -5,6 +5,7 @@ import { Confirm } from "../../components/Confirm";
 import { useSendMutation } from "../../components/mutations";
 import { ErrorMessage, Loading } from "../../components/States";
 import { TimeAgo } from "../../components/TimeAgo";
+import * as messages from "./messages";
 import css from "./Settings.module.css";
 
 type Owner = "mine" | "everybody";
@@ -18,7 +19,7 @@ export function Identities({ owner }: { owner: Owner }) {
   });
   if (found.isPending) return <Loading />;
   if (!found.data) return <ErrorMessage error={found.error} onRetry={() => void found.refetch()} />;
-  if (!found.data.items.length) return <Text size="sm">No linked accounts.</Text>;
+  if (!found.data.items.length) return <Text size="sm">{messages.noLinkedAccounts}</Text>;
   return (
     <ul className={css.list}>
       {found.data.items.map((identity) => (
@@ -41,16 +42,16 @@ function Identity({ identity, owner }: { identity: Schemas["IdentityInfo"]; owne
     <li className={css.row} data-identity={identity.outside}>
       <Stack gap={0}>
         <Text>
-          <code>{identity.outside}</code> in {identity.channel}
-          {owner === "everybody" && ` is ${identity.user}`}
+          <code>{identity.outside}</code> {messages.accountInChannel(identity.channel)}
+          {owner === "everybody" && messages.accountIsUser(identity.user)}
         </Text>
         <Text size="sm" c="dimmed" component="div">
-          Since <TimeAgo at={identity.at} />
+          {messages.since} <TimeAgo at={identity.at} />
         </Text>
       </Stack>
       <Confirm
-        label="Remove"
-        consequence="Decisions made with this account will be refused."
+        label={messages.remove}
+        consequence={messages.decisionsWillBeRefused}
         sending={remove.isPending}
         error={remove.error}
         onConfirm={() => remove.mutate()}

@@ -4,6 +4,7 @@ import { isAdmin, useMe, type CurrentUser } from "../../api/currentUser";
 import NotFound from "../../components/NotFound";
 import { Page } from "../../components/Page";
 import { Loading } from "../../components/States";
+import * as messages from "./messages";
 import css from "./Settings.module.css";
 
 interface Tab {
@@ -14,14 +15,14 @@ interface Tab {
 }
 
 const TABS: Tab[] = [
-  { id: "me", name: "Me", page: lazy(() => import("./me/MeTab")) },
-  { id: "people", name: "People", page: lazy(() => import("./people/PeopleTab")) },
-  { id: "teams", name: "Teams", page: lazy(() => import("./people/TeamsTab")) },
-  { id: "keys", name: "Keys", page: lazy(() => import("./keys/KeysTab")), for: isAdmin },
-  { id: "freeze", name: "Freeze", page: lazy(() => import("./freezes/FreezesTab")), for: isAdmin },
-  { id: "grants", name: "Grants", page: lazy(() => import("./grants/GrantsTab")) },
-  { id: "channels", name: "Channels", page: lazy(() => import("./channels/ChannelsTab")) },
-  { id: "about", name: "About", page: lazy(() => import("./AboutTab")) },
+  { id: "me", name: messages.meTab, page: lazy(() => import("./me/MeTab")) },
+  { id: "people", name: messages.people, page: lazy(() => import("./people/PeopleTab")) },
+  { id: "teams", name: messages.teams, page: lazy(() => import("./people/TeamsTab")) },
+  { id: "keys", name: messages.keys, page: lazy(() => import("./keys/KeysTab")), for: isAdmin },
+  { id: "freeze", name: messages.freeze, page: lazy(() => import("./freezes/FreezesTab")), for: isAdmin },
+  { id: "grants", name: messages.grants, page: lazy(() => import("./grants/GrantsTab")) },
+  { id: "channels", name: messages.channels, page: lazy(() => import("./channels/ChannelsTab")) },
+  { id: "about", name: messages.about, page: lazy(() => import("./AboutTab")) },
 ];
 
 /** One URL per tab; tabs without access are not offered. */
@@ -32,8 +33,8 @@ export default function Settings() {
   const mine = TABS.filter((each) => each.for?.(me) ?? true);
   const here = mine.find(({ id }) => id === tab);
   return (
-    <Page title="Settings" opened={here && tab !== "me" ? here.name : "Settings"}>
-      <nav aria-label="Settings" className={css.tabs}>
+    <Page title={messages.settings} opened={here && tab !== "me" ? here.name : messages.settings}>
+      <nav aria-label={messages.settings} className={css.tabs}>
         {mine.map(({ id, name }) => (
           <Link
             key={id}

@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { buildUrl, callApi, sendRequest, type Schemas } from "../../api/client";
 import { parseJson } from "../../api/json";
+import * as messages from "./messages";
 
 export type PersonInfo = Schemas["Person"];
 export type KeyInfo = Schemas["KeyInfo"];
@@ -18,14 +19,14 @@ export function isActiveKey(key: KeyInfo, now = Date.now()): boolean {
 
 /** The binding and quotas of an agent key, or the user that another key acts as. */
 export function describeKeyBinding(key: KeyInfo): string {
-  if (key.role !== "agent") return key.user && key.user !== key.name ? `as ${key.user}` : "";
-  const agents = key.agents.length ? `bound to ${key.agents.join(", ")}` : "not bound to an agent";
-  const tools = key.tools.length ? `tools ${key.tools.join(", ")}` : "";
-  const requesters: Record<string, string> = { any: "for any requester", none: "for nobody" };
-  const requester = key.requester ? (requesters[key.requester] ?? `for ${key.requester}`) : "";
-  const limit = (count: number | null) => (count ? count.toLocaleString("en") : "any number of");
-  const perMinute = key.per_minute === null ? "" : `${limit(key.per_minute)} calls a minute`;
-  const pending = key.pending === null ? "" : `${limit(key.pending)} pending calls`;
+  if (key.role !== "agent") return key.user && key.user !== key.name ? messages.actsAs(key.user) : "";
+  const agents = key.agents.length ? messages.boundToAgents(key.agents.join(", ")) : messages.notBoundToAgent;
+  const tools = key.tools.length ? messages.toolNames(key.tools.join(", ")) : "";
+  const requesters: Record<string, string> = { any: messages.forAnyRequester, none: messages.forNobody };
+  const requester = key.requester ? (requesters[key.requester] ?? messages.requesterName(key.requester)) : "";
+  const limit = (count: number | null) => (count ? count.toLocaleString("en") : messages.anyNumberOf);
+  const perMinute = key.per_minute === null ? "" : messages.callsPerMinute(limit(key.per_minute));
+  const pending = key.pending === null ? "" : messages.pendingCalls(limit(key.pending));
   return [agents, tools, requester, perMinute, pending].filter(Boolean).join("; ");
 }
 
@@ -33,14 +34,17 @@ export function describeKeyBinding(key: KeyInfo): string {
 export function describeRemoval(ended: Schemas["RemovalEffectsJson"]): string[] {
   const named = (found: Schemas["NamedItem"][]) => found.map(({ id, name }) => name || id).join(", ");
   const lines: [string, string][] = [
-    ["Grants", named(ended.grants)],
-    ["Keys", named(ended.keys)],
-    ["Votes in pending approvals", ended.votes.length ? String(ended.votes.length) : ""],
-    ["Delegations in pending approvals", ended.delegations.length ? String(ended.delegations.length) : ""],
-    ["Delegate of", ended.away.join(", ")],
-    ["Sessions", ended.sessions ? String(ended.sessions) : ""],
-    ["Sign-in links", ended.links ? String(ended.links) : ""],
-    ["Linked accounts", ended.identities ? String(ended.identities) : ""],
+    [messages.grants, named(ended.grants)],
+    [messages.keys, named(ended.keys)],
+    [messages.votesInPendingApprovals, ended.votes.length ? String(ended.votes.length) : ""],
+    [
+      messages.delegationsInPendingApprovals,
+      ended.delegations.length ? String(ended.delegations.length) : "",
+    ],
+    [messages.delegateOf, ended.away.join(", ")],
+    [messages.sessions, ended.sessions ? String(ended.sessions) : ""],
+    [messages.signInLinks, ended.links ? String(ended.links) : ""],
+    [messages.linkedAccounts, ended.identities ? String(ended.identities) : ""],
   ];
   return lines.filter(([, found]) => found).map(([what, found]) => `${what}: ${found}`);
 }

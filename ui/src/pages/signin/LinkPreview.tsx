@@ -10,6 +10,7 @@ import { CardHead } from "../../card/CardHead";
 import { FindingsBox, type Acknowledgements } from "../../card/Findings";
 import { ErrorMessage, Loading } from "../../components/States";
 import css from "../ApprovalPage.module.css";
+import * as messages from "./messages";
 
 const NO_ACKNOWLEDGEMENTS: Acknowledgements = {
   acknowledged: new Set(),
@@ -19,20 +20,20 @@ const NO_ACKNOWLEDGEMENTS: Acknowledgements = {
 
 /** A notification link opened without a session: shows the notification's content, and a sign-in. */
 export default function LinkPreview({ id, token }: { id: string; token: string }) {
-  useDocumentTitle("Approval · Interlock");
+  useDocumentTitle(messages.approvalTitle);
   const preview = useLinkPreview(token);
   return (
     <main className={css.alone}>
       <Stack gap="md" className={css.page}>
         <Title order={1} size="h3">
-          Approval
+          {messages.approval}
         </Title>
-        {preview.isPending && <Loading label="Loading approval" />}
+        {preview.isPending && <Loading label={messages.loadingApproval} />}
         {preview.error && <ErrorMessage error={preview.error} />}
         {preview.data ? (
           <PreviewCard id={id} token={token} link={preview.data} />
         ) : (
-          preview.error && <SignInAnchor id={id} name="Sign in" />
+          preview.error && <SignInAnchor id={id} name={messages.signIn} />
         )}
       </Stack>
     </main>
@@ -49,11 +50,11 @@ function PreviewCard({ id, token, link }: { id: string; token: string; link: Loa
       <Paper withBorder p="md">
         <Stack gap="sm" align="start">
           <Text>
-            This link is for <strong>{link.person}</strong>.{" "}
-            {isOpen ? "Sign in to see everything and to decide." : "There is nothing left to decide."}
+            {messages.thisLinkIsFor} <strong>{link.person}</strong>
+            {messages.signInOrNothingLeft(isOpen)}
           </Text>
           {link.codes && isOpen && <CodeForm token={token} person={link.person} />}
-          <SignInAnchor id={id} name={link.codes && isOpen ? "Sign in another way" : "Sign in"} />
+          <SignInAnchor id={id} name={link.codes && isOpen ? messages.signInAnotherWay : messages.signIn} />
         </Stack>
       </Paper>
       <article
@@ -66,7 +67,7 @@ function PreviewCard({ id, token, link }: { id: string; token: string; link: Loa
         <FindingsBox now={now} acknowledgements={NO_ACKNOWLEDGEMENTS} />
         <Arguments approval={now} acknowledgements={NO_ACKNOWLEDGEMENTS} />
         <Text size="sm" c="dimmed">
-          Long values and lists are shortened here. Sign in to see all of it.
+          {messages.valuesAreShortened}
         </Text>
       </article>
     </>
@@ -90,7 +91,7 @@ function CodeForm({ token, person }: { token: string; person: string }) {
       <>
         {requestCode.error && <ErrorMessage error={requestCode.error} />}
         <Button size="md" onClick={() => requestCode.mutate()} loading={requestCode.isPending}>
-          E-mail me a code
+          {messages.eMailMeCode}
         </Button>
       </>
     );
@@ -103,12 +104,11 @@ function CodeForm({ token, person }: { token: string; person: string }) {
     >
       <Stack gap="sm" align="start">
         <Text size="sm" role="status">
-          A code was sent to {person}. It is valid for ten minutes, in this browser. If it does not arrive,
-          sign in another way: at most three codes are sent in ten minutes.
+          {messages.codeWasSent(person)}
         </Text>
         <TextInput
           name="code"
-          label="Code"
+          label={messages.code}
           inputMode="numeric"
           autoComplete="one-time-code"
           maxLength={20}
@@ -120,7 +120,7 @@ function CodeForm({ token, person }: { token: string; person: string }) {
         )}
         <Group>
           <Button type="submit" size="md" loading={signIn.isPending || signIn.isSuccess}>
-            Sign in
+            {messages.signIn}
           </Button>
           <Button
             size="md"
@@ -128,7 +128,7 @@ function CodeForm({ token, person }: { token: string; person: string }) {
             onClick={() => requestCode.mutate()}
             loading={requestCode.isPending}
           >
-            Send another code
+            {messages.sendAnotherCode}
           </Button>
         </Group>
       </Stack>

@@ -4,6 +4,7 @@ import { useMutation } from "@tanstack/react-query";
 import { useSearchParams } from "wouter";
 import { callApi } from "../../api/client";
 import { ErrorMessage } from "../../components/States";
+import * as messages from "./messages";
 import { SignInFrame } from "./SignInFrame";
 
 const WORKSPACE = "interlock-workspace";
@@ -11,7 +12,7 @@ const DEFAULT = "default";
 
 /** Signs in with a password or the identity provider, then continues to the requested page. */
 export default function SignIn() {
-  useDocumentTitle("Sign in · Interlock");
+  useDocumentTitle(messages.signInTitle);
   const next = useSearchParams()[0].get("next") ?? "";
   const signIn = useMutation({
     mutationFn: (fields: Record<string, string>) =>
@@ -29,7 +30,7 @@ export default function SignIn() {
     },
   });
   return (
-    <SignInFrame title="Sign in">
+    <SignInFrame title={messages.signIn}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -37,15 +38,15 @@ export default function SignIn() {
         }}
       >
         <Stack gap="sm">
-          <TextInput name="name" label="Name" autoComplete="username" required autoFocus />
-          <PasswordInput name="password" label="Password" autoComplete="current-password" required />
+          <TextInput name="name" label={messages.name} autoComplete="username" required autoFocus />
+          <PasswordInput name="password" label={messages.password} autoComplete="current-password" required />
           <Workspace />
           {signIn.error && <ErrorMessage error={signIn.error} />}
           <Button type="submit" loading={signIn.isPending || signIn.isSuccess}>
-            Sign in
+            {messages.signIn}
           </Button>
           <Text size="sm" c="dimmed">
-            No password yet, or forgot it? An admin can create a sign-in link for you.
+            {messages.forgotPassword}
           </Text>
           {hasProvider() && (
             <Anchor
@@ -53,7 +54,7 @@ export default function SignIn() {
               py={10}
               href={next ? `/auth/oidc?${new URLSearchParams({ next })}` : "/auth/oidc"}
             >
-              Sign in with your organisation
+              {messages.signInWithYourOrganisation}
             </Anchor>
           )}
         </Stack>
@@ -67,8 +68,8 @@ function Workspace() {
   const lastWorkspace = localStorage.getItem(WORKSPACE) ?? DEFAULT;
   return (
     <details open={lastWorkspace !== DEFAULT}>
-      <summary>Another workspace</summary>
-      <TextInput name="workspace" label="Workspace" defaultValue={lastWorkspace} mt="xs" />
+      <summary>{messages.anotherWorkspace}</summary>
+      <TextInput name="workspace" label={messages.workspace} defaultValue={lastWorkspace} mt="xs" />
     </details>
   );
 }

@@ -1,6 +1,7 @@
 import { Center, Group, Paper, Stack, Title } from "@mantine/core";
 import type { ReactNode } from "react";
 import { Logo } from "../../components/Logo";
+import * as messages from "./messages";
 
 /** The frame of the sign-in and welcome pages. */
 export function SignInFrame({ title, children }: { title: string; children: ReactNode }) {
@@ -11,7 +12,7 @@ export function SignInFrame({ title, children }: { title: string; children: Reac
           <div>
             <Group gap={8} mb="sm" fw={680} fz="lg" lts="-0.025em">
               <Logo />
-              interlock
+              {messages.interlock}
             </Group>
             <Title order={1} size="h3">
               {title}

@@ -5,11 +5,12 @@ import { useEffect, useState } from "react";
 import { callApi, type Schemas } from "../../api/client";
 import { NewPasswordInput } from "../../components/NewPasswordInput";
 import { ErrorMessage, Loading } from "../../components/States";
+import * as messages from "./messages";
 import { SignInFrame } from "./SignInFrame";
 
 /** A one-time link: its token is in the fragment, so that it is in no request; inspecting does not use it up. */
 export default function Welcome() {
-  useDocumentTitle("Welcome · Interlock");
+  useDocumentTitle(messages.welcomeTitle);
   const token = useToken();
   const link = useQuery({
     queryKey: ["link", token],
@@ -18,7 +19,7 @@ export default function Welcome() {
     retry: false,
   });
   return (
-    <SignInFrame title="Welcome">
+    <SignInFrame title={messages.welcome}>
       {link.isPending && <Loading />}
       {link.error && <ErrorMessage error={link.error} />}
       {link.data && <LinkForm token={token} link={link.data} />}
@@ -43,19 +44,21 @@ function LinkForm({ token, link }: { token: string; link: Schemas["SignInLinkInf
     >
       <Stack gap="sm">
         <Text size="sm">
-          This link signs you in once, as {link.name || `a new ${link.role}`} in the workspace{" "}
-          {link.workspace}.{!link.new && " Setting a new password is optional."}
+          {messages.linkSignsYouIn(link.role, link.name, link.workspace)}
+          {!link.new && messages.passwordIsOptional}
         </Text>
-        {!link.name && <TextInput name="name" label="Name" autoComplete="username" required autoFocus />}
+        {!link.name && (
+          <TextInput name="name" label={messages.name} autoComplete="username" required autoFocus />
+        )}
         <NewPasswordInput
           name="password"
-          label="Password"
-          description={`At least 12 characters.${link.new ? " You need it to sign in next time." : ""}`}
+          label={messages.password}
+          description={messages.newPasswordHint(link.new)}
           required={link.new}
         />
         {signIn.error && <ErrorMessage error={signIn.error} />}
         <Button type="submit" loading={signIn.isPending || signIn.isSuccess}>
-          Sign in
+          {messages.signIn}
         </Button>
       </Stack>
     </form>

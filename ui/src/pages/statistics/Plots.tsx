@@ -1,5 +1,6 @@
 import { Paper, Stack, Table, Text, Title } from "@mantine/core";
 import type { ReactNode } from "react";
+import * as messages from "./messages";
 import css from "./Statistics.module.css";
 import {
   describePending,
@@ -21,8 +22,8 @@ export function Plots({ plotted }: { plotted: StatsHistory }) {
     <div className={css.plots}>
       <Pending plotted={plotted} />
       <Times plotted={plotted} />
-      <Shares title="Outcomes by tool" shares={plotted.tools} of="Tool" />
-      <Shares title="Outcomes by agent" shares={plotted.agents} of="Agent" />
+      <Shares title={messages.outcomesByTool} shares={plotted.tools} of={messages.tool} />
+      <Shares title={messages.outcomesByAgent} shares={plotted.agents} of={messages.agent} />
       <WhoWaits plotted={plotted} />
       <Refused plotted={plotted} />
       <Reads plotted={plotted} />
@@ -35,19 +36,19 @@ function Pending({ plotted }: { plotted: StatsHistory }) {
   const values = data.map(({ pending }) => pending);
   const marks = pickMarks(values, (place, isLast) => {
     const count = (values[place] ?? 0).toLocaleString("en");
-    return isLast ? `${count} now` : `${count}, ${data[place]?.time}`;
+    return isLast ? messages.countNow(count) : `${count}, ${data[place]?.time}`;
   });
   return (
     <Plot
-      title="Pending over time"
+      title={messages.pendingOverTime}
       says={describePending(data)}
-      head={["From", "Pending at the end", "Requested"]}
+      head={[messages.from, messages.pendingAtEnd, messages.requested]}
       rows={data.map((part) => [part.time, part.pending, part.proposed])}
     >
       <TimeChart
         shape="area"
         times={data.map(({ time }) => time)}
-        lines={[{ label: "Pending", color: "var(--approved)", values }]}
+        lines={[{ label: messages.pending, color: "var(--approved)", values }]}
         marks={marks}
       />
     </Plot>
@@ -58,9 +59,9 @@ function Times({ plotted }: { plotted: StatsHistory }) {
   const data = listIntervals(plotted);
   return (
     <Plot
-      title="Time to decide"
+      title={messages.timeToDecide}
       says={describeTimes(plotted)}
-      head={["From", "Decisions", "Median (p50)", "95th percentile (p95)"]}
+      head={[messages.from, messages.decisions, messages.medianP50, messages.percentile95WithSign]}
       rows={data
         .filter((part) => part.decisions)
         .map((part) => [
@@ -76,12 +77,12 @@ function Times({ plotted }: { plotted: StatsHistory }) {
         format={formatDuration}
         lines={[
           {
-            label: "p50",
+            label: messages.p50,
             color: "var(--approved)",
             values: data.map((part) => part.p50_seconds),
           },
           {
-            label: "p95",
+            label: messages.p95,
             color: "var(--responded)",
             values: data.map((part) => part.p95_seconds),
             dashed: true,
@@ -99,7 +100,7 @@ function Shares({ title, shares, of }: { title: string; shares: OutcomeCounts[];
     <Plot
       title={title}
       says={describeShares(data, of.toLowerCase())}
-      head={[of, ...used.map(({ label }) => label), "Total"]}
+      head={[of, ...used.map(({ label }) => label), messages.total]}
       rows={data.map((share) => [share.name, ...used.map(({ name }) => share[name]), share.total])}
     >
       <BarChart
@@ -121,22 +122,20 @@ function Shares({ title, shares, of }: { title: string; shares: OutcomeCounts[];
 function WhoWaits({ plotted }: { plotted: StatsHistory }) {
   const data = listWaiting(plotted);
   const first = data[0];
-  const most = first
-    ? `Most are waiting for ${first.on}: ${first.pending}, the oldest for ${formatDuration(first.oldest)}.`
-    : "";
+  const most = first ? messages.mostAreWaitingFor(first.on, first.pending, formatDuration(first.oldest)) : "";
   return (
     <Plot
-      title="Pending by approver"
-      says={`Pending calls by the people or teams who must decide next. ${most}`}
-      head={["Approver", "Calls", "Oldest", "Agents"]}
+      title={messages.pendingByApprover}
+      says={messages.pendingByApproverHelp(most)}
+      head={[messages.approver, messages.calls, messages.oldest, messages.agents]}
       rows={data.map((each) => [each.on, each.pending, formatDuration(each.oldest), each.agents])}
     >
       <BarChart
         length="count"
         bars={data.map(({ on, pending, oldest }) => ({
           name: on,
-          parts: [{ label: "Pending calls", color: "var(--approved)", value: pending }],
-          says: `${pending.toLocaleString("en")}, oldest ${formatDuration(oldest)}`,
+          parts: [{ label: messages.pendingCalls, color: "var(--approved)", value: pending }],
+          says: messages.pendingAndOldest(pending, formatDuration(oldest)),
         }))}
       />
     </Plot>
@@ -148,9 +147,9 @@ function Refused({ plotted }: { plotted: StatsHistory }) {
   const rows = data.filter((part) => part.refused || part.denied);
   return (
     <Plot
-      title="Refused"
-      says="Decisions that were refused, and calls that the policy denied."
-      head={["From", "Refused decisions", "Denied calls"]}
+      title={messages.refused}
+      says={messages.refusedHelp}
+      head={[messages.from, messages.refusedDecisions, messages.deniedCalls]}
       rows={rows.map((part) => [part.time, part.refused, part.denied])}
     >
       <TimeChart
@@ -158,11 +157,11 @@ function Refused({ plotted }: { plotted: StatsHistory }) {
         times={data.map(({ time }) => time)}
         lines={[
           {
-            label: "Refused decisions",
+            label: messages.refusedDecisions,
             color: "var(--rejected)",
             values: data.map((part) => part.refused),
           },
-          { label: "Denied calls", color: "var(--expired)", values: data.map((part) => part.denied) },
+          { label: messages.deniedCalls, color: "var(--expired)", values: data.map((part) => part.denied) },
         ]}
       />
     </Plot>
@@ -173,16 +172,16 @@ function Reads({ plotted }: { plotted: StatsHistory }) {
   const data = plotted.reads.slice(0, 20);
   return (
     <Plot
-      title="Allowed reads"
-      says="Reads that ran without approval, by tool."
-      head={["Tool", "Reads"]}
+      title={messages.allowedReads}
+      says={messages.allowedReadsHelp}
+      head={[messages.tool, messages.reads]}
       rows={data.map(({ tool, count }) => [tool, count])}
     >
       <BarChart
         length="count"
         bars={data.map(({ tool, count }) => ({
           name: tool,
-          parts: [{ label: "Reads", color: "var(--allowed)", value: count }],
+          parts: [{ label: messages.reads, color: "var(--allowed)", value: count }],
         }))}
       />
     </Plot>
@@ -214,13 +213,13 @@ function Plot({ title, says, head, rows, children }: PlotProps) {
           </div>
         ) : (
           <Text size="sm" fs="italic">
-            No data in this period.
+            {messages.noDataSentence}
           </Text>
         )}
         {rows.length > 0 && (
           <details className={css.fold}>
-            <summary>Show as table</summary>
-            <div className={css.scroll} tabIndex={0} role="group" aria-label={`${title}, as a table`}>
+            <summary>{messages.showAsTable}</summary>
+            <div className={css.scroll} tabIndex={0} role="group" aria-label={messages.asTable(title)}>
               <Table stickyHeader>
                 <Table.Thead>
                   <Table.Tr>

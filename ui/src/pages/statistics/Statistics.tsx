@@ -7,16 +7,10 @@ import { Choice } from "../../components/Choice";
 import { Page } from "../../components/Page";
 import { formatDateTime } from "../../components/TimeAgo";
 import { EmptyState, ErrorMessage, Loading } from "../../components/States";
+import * as messages from "./messages";
 import { Plots } from "./Plots";
 import css from "./Statistics.module.css";
 import { formatDuration, type StatsHistory } from "./statsHistory";
-
-const RANGES = [
-  { value: "1", label: "24 hours" },
-  { value: "7", label: "7 days" },
-  { value: "30", label: "30 days" },
-  { value: "90", label: "90 days" },
-];
 
 const LONGEST = "90";
 
@@ -24,7 +18,7 @@ const LONGEST = "90";
 export default function Statistics() {
   const me = useMe().data;
   const [params, setParams] = useSearchParams();
-  const days = RANGES.find(({ value }) => value === params.get("days"))?.value ?? "7";
+  const days = messages.RANGES.find(({ value }) => value === params.get("days"))?.value ?? "7";
   const history = useQuery({
     queryKey: ["plots", days],
     queryFn: ({ signal }) => callApi("get", "/api/stats/history", { query: { days: Number(days) }, signal }),
@@ -32,35 +26,35 @@ export default function Statistics() {
   });
   const range = (
     <Choice
-      label="Period"
-      options={RANGES}
+      label={messages.period}
+      options={messages.RANGES}
       value={days}
       onChange={(next) => setParams({ days: next }, { replace: true })}
     />
   );
   return (
-    <Page title="Statistics" actions={range}>
-      {history.isPending && <Loading label="Loading statistics" />}
+    <Page title={messages.statistics} actions={range}>
+      {history.isPending && <Loading label={messages.loadingStatistics} />}
       {history.error && <ErrorMessage error={history.error} onRetry={() => void history.refetch()} />}
       {history.data && <Figures history={history.data} />}
       {history.data && isEmpty(history.data) ? (
         <EmptyState
-          title="No data in this period"
+          title={messages.noData}
           action={
             days !== LONGEST ? (
               <Button variant="default" onClick={() => setParams({ days: LONGEST }, { replace: true })}>
-                Show 90 days
+                {messages.show90Days}
               </Button>
             ) : (
               isAdmin(me) && (
                 <Button component={Link} href="/connect">
-                  Connect an agent
+                  {messages.connectAgent}
                 </Button>
               )
             )
           }
         >
-          Charts appear once agents request approvals.
+          {messages.chartsAppear}
         </EmptyState>
       ) : (
         history.data && <Plots plotted={history.data} />
@@ -80,12 +74,12 @@ function Figures({ history }: { history: StatsHistory }) {
   const sum = (name: "proposed" | "refused" | "denied") =>
     history.parts.reduce((total, part) => total + part[name], 0).toLocaleString("en");
   const numbers: [string, string][] = [
-    ["Pending now", (history.parts.at(-1)?.pending ?? 0).toLocaleString("en")],
-    ["Requested", sum("proposed")],
-    ["Decided by people", history.decisions.toLocaleString("en")],
-    ["Median time to decide", formatDuration(history.p50_seconds)],
-    ["95th percentile", formatDuration(history.p95_seconds)],
-    ["Refused decisions", sum("refused")],
+    [messages.pendingNow, (history.parts.at(-1)?.pending ?? 0).toLocaleString("en")],
+    [messages.requested, sum("proposed")],
+    [messages.decidedByPeople, history.decisions.toLocaleString("en")],
+    [messages.medianTimeToDecide, formatDuration(history.p50_seconds)],
+    [messages.percentile95, formatDuration(history.p95_seconds)],
+    [messages.refusedDecisions, sum("refused")],
   ];
   return (
     <>
@@ -97,11 +91,7 @@ function Figures({ history }: { history: StatsHistory }) {
           </div>
         ))}
       </Paper>
-      {!history.complete && (
-        <Text size="sm">
-          There is too much data: only events after {formatDateTime(history.since)} are counted.
-        </Text>
-      )}
+      {!history.complete && <Text size="sm">{messages.tooMuchData(formatDateTime(history.since))}</Text>}
     </>
   );
 }

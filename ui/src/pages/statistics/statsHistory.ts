@@ -1,4 +1,5 @@
 import type { Schemas } from "../../api/client";
+import * as messages from "./messages";
 
 export type StatsHistory = Schemas["StatsHistory"];
 export type OutcomeCounts = Schemas["OutcomeCounts"];
@@ -6,13 +7,13 @@ type Part = Schemas["StatsInterval"];
 
 /** A color and a label for every outcome; distinguishable in grey, in dark mode, and with color blindness. */
 export const OUTCOMES = [
-  { name: "approved", label: "Approved", color: "var(--approved)" },
-  { name: "edited", label: "Approved with changes", color: "var(--edited)" },
-  { name: "responded", label: "Answered", color: "var(--responded)" },
-  { name: "rejected", label: "Rejected", color: "var(--rejected)" },
-  { name: "expired", label: "Expired", color: "var(--expired)" },
-  { name: "cancelled", label: "Cancelled", color: "var(--cancelled)" },
-  { name: "allowed", label: "Allowed without approval", color: "var(--allowed)" },
+  { name: "approved", label: messages.approved, color: "var(--approved)" },
+  { name: "edited", label: messages.approvedWithChanges, color: "var(--edited)" },
+  { name: "responded", label: messages.answered, color: "var(--responded)" },
+  { name: "rejected", label: messages.rejected, color: "var(--rejected)" },
+  { name: "expired", label: messages.expired, color: "var(--expired)" },
+  { name: "cancelled", label: messages.cancelled, color: "var(--cancelled)" },
+  { name: "allowed", label: messages.allowedWithoutApproval, color: "var(--allowed)" },
 ] as const;
 
 const UNITS: [number, string][] = [
@@ -24,7 +25,7 @@ const UNITS: [number, string][] = [
 /** "1.5 h", "40 s": two digits are enough. */
 export function formatDuration(seconds: number | null): string {
   if (seconds === null) return "–";
-  if (seconds > 0 && seconds < 1) return `${Math.max(1, Math.round(seconds * 1_000))} ms`;
+  if (seconds > 0 && seconds < 1) return messages.milliseconds(Math.max(1, Math.round(seconds * 1_000)));
   const [size, name] = UNITS.find(([size]) => seconds >= size) ?? [1, "s"];
   const value = seconds / size;
   return `${value >= 10 ? Math.round(value) : Number(value.toFixed(1))} ${name}`;
@@ -54,16 +55,16 @@ const total = (share: OutcomeCounts): number => OUTCOMES.reduce((sum, { name }) 
 /** "At most 27, Nov 13; 18 now." */
 export function describePending(data: { time: string; pending: number }[]): string {
   const most = Math.max(0, ...data.map(({ pending }) => pending));
-  if (most === 0) return "No call waited at the end of any interval.";
+  if (most === 0) return messages.noCallWaited;
   const peak = data.findLast(({ pending }) => pending === most);
   const now = data.at(-1)?.pending ?? 0;
-  if (now === most) return `${now.toLocaleString("en")} now, the most in this period.`;
-  return `At most ${most.toLocaleString("en")}, ${peak?.time}; ${now.toLocaleString("en")} now.`;
+  if (now === most) return messages.nowMostInThisPeriod(now);
+  return messages.atMostThenNow(most, peak?.time, now);
 }
 
 export function describeTimes({ p50_seconds, p95_seconds }: StatsHistory): string {
-  if (p50_seconds === null) return "Nobody decided in this period.";
-  return `Half are decided within ${formatDuration(p50_seconds)}, 95 % within ${formatDuration(p95_seconds)}.`;
+  if (p50_seconds === null) return messages.nobodyDecidedInThisPeriod;
+  return messages.decidedWithin(formatDuration(p50_seconds), formatDuration(p95_seconds));
 }
 
 const ENOUGH = 5; // calls, from which on a share says something
@@ -73,11 +74,10 @@ export function describeShares(data: (OutcomeCounts & { total: number })[], of: 
   const rejected = data
     .filter((share) => share.total >= ENOUGH && share.rejected * 2 > share.total)
     .sort((one, other) => other.rejected / other.total - one.rejected / one.total)[0];
-  if (rejected)
-    return `Most calls of ${rejected.name} are rejected: ${rejected.rejected.toLocaleString("en")} of ${rejected.total.toLocaleString("en")}.`;
+  if (rejected) return messages.mostAreRejected(rejected.name, rejected.rejected, rejected.total);
   const total = data.reduce((sum, share) => sum + share.total, 0);
   const approved = data.reduce((sum, share) => sum + share.approved + share.edited, 0);
-  return `By ${of}: people approved ${approved.toLocaleString("en")} of the ${total.toLocaleString("en")} calls that ended.`;
+  return messages.peopleApproved(of, approved, total);
 }
 
 interface WaitingCalls {
@@ -91,11 +91,11 @@ interface WaitingCalls {
 export function listWaiting({ waiting }: StatsHistory): WaitingCalls[] {
   const found = new Map<string, WaitingCalls & { agentCounts: string[] }>();
   for (const { kind, on, agent, pending, oldest_seconds } of waiting) {
-    const name = kind === "anyone" ? "Any reviewer" : kind === "team" ? `Team ${on}` : on;
+    const name = kind === "anyone" ? messages.anyReviewer : kind === "team" ? messages.teamNamed(on) : on;
     const now = found.get(name) ?? { on: name, pending: 0, oldest: 0, agents: "", agentCounts: [] };
     now.pending += pending;
     now.oldest = Math.max(now.oldest, oldest_seconds);
-    now.agentCounts.push(`${agent || "(no name)"} ${pending}`);
+    now.agentCounts.push(messages.agentPending(agent, pending));
     found.set(name, now);
   }
   return [...found.values()]

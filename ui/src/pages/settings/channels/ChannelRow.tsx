@@ -4,6 +4,7 @@ import { useSendMutation } from "../../../components/mutations";
 import { ErrorMessage } from "../../../components/States";
 import { TimeAgo } from "../../../components/TimeAgo";
 import css from "../Settings.module.css";
+import * as messages from "./messages";
 
 type Channel = Schemas["ChannelInfo"];
 
@@ -18,13 +19,12 @@ export function ChannelRow({ channel, admin }: { channel: Channel; admin: boolea
           <Text fw={600}>{name}</Text>
           {channel.is_default && (
             <Badge variant="light" tt="none">
-              default
+              {messages.defaultLabel}
             </Badge>
           )}
           {off && (
             <Badge color="red" variant="outline" tt="none">
-              {" "}
-              disabled{" "}
+              {messages.disabled}
             </Badge>
           )}
         </Group>
@@ -45,21 +45,21 @@ function ChannelState({ channel }: { channel: Channel }) {
       <Text size="sm" component="div">
         {off && (
           <>
-            Disabled <TimeAgo at={off.since} />: {off.why}{" "}
+            {messages.disabledSince} <TimeAgo at={off.since} />: {off.why}{" "}
           </>
         )}
         {last_sent_at ? (
           <>
-            Last notification <TimeAgo at={last_sent_at} />.{" "}
+            {messages.lastNotification} <TimeAgo at={last_sent_at} />.{" "}
           </>
         ) : (
-          "No notification sent yet. "
+          messages.noNotificationSentYet
         )}
         {describeBacklog(due)}
         {due_since && (
           <>
             {" "}
-            The oldest is from <TimeAgo at={due_since} />.
+            {messages.oldestIsFrom} <TimeAgo at={due_since} />.
           </>
         )}
       </Text>
@@ -88,21 +88,21 @@ function ChannelActions({ name, isOff }: { name: string; isOff: boolean }) {
       <Group gap="xs">
         {isOff && (
           <Button variant="default" loading={on.isPending} onClick={() => on.mutate()}>
-            Enable {name}
+            {messages.enableChannel(name)}
           </Button>
         )}
         <Button
           variant="default"
           loading={test.isPending}
           onClick={() => test.mutate()}
-          aria-label={`Send a test to ${name}`}
+          aria-label={messages.sendTestTo(name)}
         >
-          Send a test
+          {messages.sendTest}
         </Button>
       </Group>
       {test.isSuccess && (
         <Text size="sm" role="status">
-          {test.data.person ? `A test was sent to ${test.data.person}.` : "A test was sent."}
+          {test.data.person ? messages.testWasSentTo(test.data.person) : messages.testWasSent}
         </Text>
       )}
       {(test.error ?? on.error) && <ErrorMessage error={(test.error ?? on.error) as Error} />}
@@ -115,34 +115,34 @@ type Delivery = Schemas["DeliveryInfo"];
 /** "slack, for high priority and team finance. People can answer there." */
 export function describePurpose(channel: Channel): string {
   const routes = [
-    ...channel.priorities.map((priority) => `${priority} priority`),
-    ...channel.teams.map((team) => `team ${team}`),
+    ...channel.priorities.map((priority) => messages.priorityRoute(priority)),
+    ...channel.teams.map((team) => messages.teamRoute(team)),
   ];
-  const kindLabel = channel.kind === "dashboard" ? "Always available" : channel.kind;
-  const to = channel.personal ? ", to each person individually" : "";
+  const kindLabel = channel.kind === "dashboard" ? messages.alwaysAvailable : channel.kind;
+  const to = channel.personal ? messages.toEachPersonIndividually : "";
   const answers =
-    channel.answers && channel.kind !== "dashboard" ? ". People can answer there." : routes.length ? "." : "";
-  return `${kindLabel}${to}${routes.length ? `, for ${routes.join(", ")}` : ""}${answers}`;
+    channel.answers && channel.kind !== "dashboard" ? messages.peopleCanAnswer : routes.length ? "." : "";
+  return messages.purpose(kindLabel, to, routes.length, routes.join(", "), answers);
 }
 
 /** Queued messages, counted up to a thousand. */
 export function describeBacklog(due: number): string {
-  if (!due) return "No messages queued.";
-  if (due === 1) return "1 message queued.";
-  return `${due >= 1_000 ? "1,000 or more" : due} messages queued.`;
+  if (!due) return messages.noMessagesQueued;
+  if (due === 1) return messages.oneMessageQueued;
+  return messages.messagesQueued(due);
 }
 
 const REASONS: Record<Delivery["reason"], string> = {
-  asked: "request for a decision",
-  escalated: "escalation",
-  expired: "expiry notice",
-  woken: "resumes a workflow",
-  group: "number of pending calls",
-  test: "test",
+  asked: messages.requestForDecision,
+  escalated: messages.escalation,
+  expired: messages.expiryNotice,
+  woken: messages.resumesWorkflow,
+  group: messages.numberOfPendingCalls,
+  test: messages.test,
 };
 
 /** "To ada via mail: request for a decision" */
 export function describeDelivery({ person, place, channel, reason }: Delivery): string {
   const to = person ?? place;
-  return `${to ? `To ${to} via` : "Via"} ${channel}: ${REASONS[reason]}`;
+  return messages.deliveryVia(to, channel, REASONS[reason]);
 }

@@ -10,6 +10,7 @@ import { TimeAgo } from "../../../components/TimeAgo";
 import { Identities } from "../Identities";
 import css from "../Settings.module.css";
 import { ChannelRow, describeDelivery } from "./ChannelRow";
+import * as messages from "./messages";
 
 /** The channels, their state, and dead letters. Addresses and secrets stay on the server. */
 export default function ChannelsTab({ me }: { me: CurrentUser }) {
@@ -25,12 +26,8 @@ export default function ChannelsTab({ me }: { me: CurrentUser }) {
   return (
     <Stack gap="md">
       <Section
-        title="Channels"
-        about={
-          isOnlyDashboard
-            ? `Only the dashboard (this web app) is configured for this workspace. Configure others in interlock.yaml on the server, under ${configKeys(me.workspace)}.`
-            : "How people in this workspace are notified. Channels are configured in interlock.yaml on the server and cannot be changed here."
-        }
+        title={messages.channels}
+        about={isOnlyDashboard ? messages.onlyDashboard(configKeys(me.workspace)) : messages.channelsHelp}
       >
         <ul className={css.list}>
           {items.map((channel) => (
@@ -40,10 +37,7 @@ export default function ChannelsTab({ me }: { me: CurrentUser }) {
       </Section>
       {!isOnlyDashboard && <FailedDeliveries admin={isAdmin(me)} />}
       {!isOnlyDashboard && isAdmin(me) && (
-        <Section
-          title="Linked accounts"
-          about="The user that each channel account belongs to. Decisions made with an account count as that user's."
-        >
+        <Section title={messages.linkedAccounts} about={messages.linkedAccountsHelp}>
           <Identities owner="everybody" />
         </Section>
       )}
@@ -53,7 +47,7 @@ export default function ChannelsTab({ me }: { me: CurrentUser }) {
 
 /** Channels are configured per workspace; those of the default workspace are at the top level of the file. */
 function configKeys(workspace: string): string {
-  return workspace === "default" ? "channels and routing" : `workspaces: ${workspace}: channels and routing`;
+  return workspace === "default" ? messages.channelsAndRouting : messages.settingsOfWorkspace(workspace);
 }
 
 /** Dead letters; the requests themselves are still in the inbox. */
@@ -71,17 +65,14 @@ function FailedDeliveries({ admin }: { admin: boolean }) {
   });
   const items = deadLetters.data?.pages.flatMap((page) => page.items) ?? [];
   return (
-    <Section
-      title="Dead letters"
-      about="Messages that were refused, or could not be sent for a day. The approvals themselves are still in the inbox."
-    >
+    <Section title={messages.deadLetters} about={messages.deadLettersHelp}>
       {deadLetters.isPending && <Loading />}
       {deadLetters.error && (
         <ErrorMessage error={deadLetters.error} onRetry={() => void deadLetters.refetch()} />
       )}
-      {deadLetters.data && !items.length && <Text size="sm">No dead letters.</Text>}
+      {deadLetters.data && !items.length && <Text size="sm">{messages.noDeadLetters}</Text>}
       {items.length > 0 && (
-        <ul className={css.list} aria-label="Dead letters">
+        <ul className={css.list} aria-label={messages.deadLetters}>
           {items.map((delivery) => (
             <DeadLetterRow key={delivery.id} delivery={delivery} admin={admin} />
           ))}
@@ -93,7 +84,7 @@ function FailedDeliveries({ admin }: { admin: boolean }) {
           loading={deadLetters.isFetchingNextPage}
           onClick={() => void deadLetters.fetchNextPage()}
         >
-          Show more
+          {messages.showMore}
         </Button>
       )}
     </Section>
@@ -119,12 +110,12 @@ function DeadLetterRow({ delivery, admin }: { delivery: Schemas["DeliveryInfo"];
           </Text>
         )}
         <Text size="sm" c="dimmed" component="div">
-          Created <TimeAgo at={delivery.created_at} />
+          {messages.created} <TimeAgo at={delivery.created_at} />
           {delivery.approval_id && (
             <>
-              {", about "}
+              {messages.about}
               <Anchor component={Link} href={`/a/${delivery.approval_id}`} size="sm" underline="always">
-                this approval
+                {messages.thisApproval}
               </Anchor>
             </>
           )}
@@ -133,7 +124,7 @@ function DeadLetterRow({ delivery, admin }: { delivery: Schemas["DeliveryInfo"];
       </Stack>
       {admin && (
         <Button variant="default" loading={retry.isPending} onClick={() => retry.mutate()}>
-          Retry
+          {messages.retry}
         </Button>
       )}
     </li>

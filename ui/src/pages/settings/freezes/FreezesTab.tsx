@@ -7,24 +7,22 @@ import type { FreezeInfo } from "../../../components/FreezeBanner";
 import { useSendMutation } from "../../../components/mutations";
 import { Section } from "../../../components/Section";
 import { isActiveKey } from "../data";
+import * as messages from "./messages";
 
 type Scope = FreezeInfo["scope"];
 
 const SCOPES: { value: Scope; label: string; name: string }[] = [
-  { value: "workspace", label: "The whole workspace", name: "" },
-  { value: "agent", label: "One agent", name: "Name of the agent" },
-  { value: "key", label: "One key", name: "Key" },
-  { value: "tool", label: "A tool", name: "Name of the tool; * matches any characters" },
+  { value: "workspace", label: messages.wholeWorkspace, name: "" },
+  { value: "agent", label: messages.oneAgent, name: messages.nameOfAgent },
+  { value: "key", label: messages.oneKey, name: messages.key },
+  { value: "tool", label: messages.tool, name: messages.toolNameHint },
 ];
 
 /** The freeze form, for admins. Active freezes are shown above every page. */
 export default function FreezesTab() {
   const [createdCount, setCreatedCount] = useState(0);
   return (
-    <Section
-      title="Freeze"
-      about="Stops calls at once: calls in its scope cannot start, and new calls are refused, including reads. Running calls continue, people can still decide, and deadlines are paused until you unfreeze."
-    >
+    <Section title={messages.freeze} about={messages.freezeHelp}>
       <NewFreeze key={createdCount} onCreated={() => setCreatedCount((before) => before + 1)} />
     </Section>
   );
@@ -45,7 +43,7 @@ function NewFreeze({ onCreated }: { onCreated: () => void }) {
   return (
     <>
       <Select
-        label="Scope"
+        label={messages.scope}
         data={SCOPES}
         value={scope}
         allowDeselect={false}
@@ -64,16 +62,16 @@ function NewFreeze({ onCreated }: { onCreated: () => void }) {
         />
       )}
       <TextInput
-        label="Reason (shown to everybody affected)"
+        label={messages.reasonField}
         required
         value={reason}
         maxLength={500}
-        error={isReasonMissing && !reason.trim() && "Enter a reason: it is shown to everybody affected."}
+        error={isReasonMissing && !reason.trim() && messages.enterReason}
         onChange={(event) => setReason(event.currentTarget.value)}
       />
       <Confirm
-        label="Freeze"
-        consequence="Agents in the scope are stopped until an admin unfreezes it."
+        label={messages.freeze}
+        consequence={messages.agentsAreStopped}
         sending={freeze.isPending}
         error={freeze.error}
         onConfirm={() => (reason.trim() ? freeze.mutate() : setReasonMissing(true))}
@@ -100,9 +98,9 @@ function KeySelect({
   return (
     <Select
       label={label}
-      placeholder="Choose a key"
+      placeholder={messages.chooseKey}
       searchable
-      nothingFoundMessage="No key has this name."
+      nothingFoundMessage={messages.noKeyHasThisName}
       data={active.map(({ id, name, role }) => ({ value: id, label: `${name} (${role}, ${id}…)` }))}
       value={value || null}
       onChange={(id) => onChange(id ?? "")}

@@ -10,6 +10,7 @@ import { ErrorMessage, Loading } from "../../../components/States";
 import { formatDateTime, formatSpan, TimeAgo } from "../../../components/TimeAgo";
 import type { GrantInfo } from "../data";
 import css from "../Settings.module.css";
+import * as messages from "./messages";
 
 type Details = Schemas["GrantDetails"];
 
@@ -28,33 +29,30 @@ export function GrantDetails({ id, me }: { id: string; me: CurrentUser }) {
       <Facts grant={details} />
       <div>
         <Title order={3} size="h5">
-          {" "}
-          Allowed calls{" "}
+          {messages.allowedCalls}
         </Title>
         <Calls calls={details.calls} />
       </div>
       {details.state === "active" && mayRevoke && <Revoke id={id} />}
-      {details.state === "active" && !mayRevoke && (
-        <Text size="sm">Only its creator and admins can revoke a grant.</Text>
-      )}
+      {details.state === "active" && !mayRevoke && <Text size="sm">{messages.onlyCreatorRevokes}</Text>}
     </Stack>
   );
 }
 
 function Facts({ grant }: { grant: Details }) {
   const facts: [string, string][] = [
-    ["Tool", grant.tool],
-    ["Covers", describeGrant(grant)],
-    ["State", grant.state],
-    ["Used", describeLimits(grant).join(" · ")],
-    ["Until", formatDateTime(grant.expires_at)],
-    ["Created by", `${grant.created_by}, ${formatDateTime(grant.created_at)}`],
-    ["Reason", grant.reason],
+    [messages.tool, grant.tool],
+    [messages.covers, describeGrant(grant)],
+    [messages.state, grant.state],
+    [messages.used, describeLimits(grant).join(" · ")],
+    [messages.until, formatDateTime(grant.expires_at)],
+    [messages.createdBy, `${grant.created_by}, ${formatDateTime(grant.created_at)}`],
+    [messages.reason, grant.reason],
   ];
   if (grant.revoked_at)
     facts.push([
-      "Revoked",
-      `${grant.revoked_by ?? ""}, ${formatDateTime(grant.revoked_at)}: ${grant.revoked_reason || "no reason given"}`,
+      messages.revokedHeading,
+      messages.revokedBy(grant.revoked_by ?? "", formatDateTime(grant.revoked_at), grant.revoked_reason),
     ]);
   return (
     <dl className={css.facts}>
@@ -69,7 +67,7 @@ function Facts({ grant }: { grant: Details }) {
 }
 
 function Calls({ calls }: { calls: Details["calls"] }) {
-  if (!calls.length) return <Text size="sm">No calls yet.</Text>;
+  if (!calls.length) return <Text size="sm">{messages.noCallsYet}</Text>;
   return (
     <ul className={css.calls}>
       {calls.map((use) => (
@@ -95,14 +93,14 @@ function Revoke({ id }: { id: string }) {
   );
   return (
     <Confirm
-      label="Revoke the grant"
-      consequence="Calls need approval again, starting with the next one. Calls that were already allowed stay allowed."
+      label={messages.revokeGrant}
+      consequence={messages.callsNeedApprovalAgain}
       sending={revoke.isPending}
       error={revoke.error}
       onConfirm={() => revoke.mutate()}
     >
       <TextInput
-        label="Reason (recorded in the ledger)"
+        label={messages.reasonRecordedInLedger}
         value={reason}
         maxLength={2000}
         onChange={(event) => setReason(event.currentTarget.value)}
@@ -113,21 +111,22 @@ function Revoke({ id }: { id: string }) {
 
 /** "office may call it if args.to == "bob"" */
 export function describeGrant(grant: Pick<GrantInfo, "agent" | "when">): string {
-  const who = grant.agent === "*" ? "Every agent" : grant.agent;
-  return grant.when ? `${who} may call it if ${grant.when}` : `${who} may call it with any arguments`;
+  const who = grant.agent === "*" ? messages.everyAgent : grant.agent;
+  return grant.when ? messages.mayCallItIf(who, grant.when) : messages.mayCallItWithAnyArguments(who);
 }
 
 /** Used and total limits, and the expiry. */
 export function describeLimits(grant: GrantInfo, now = Date.now()): string[] {
-  const uses = grant.max_uses === null ? `${grant.uses} uses` : `${grant.uses} of ${grant.max_uses} uses`;
+  const uses =
+    grant.max_uses === null ? messages.useCount(grant.uses) : messages.usesOf(grant.uses, grant.max_uses);
   const budget =
-    grant.budget === null ? [] : [`${grant.spent ?? "0"} of ${grant.budget} of ${grant.budget_of}`];
+    grant.budget === null ? [] : [messages.budgetUsed(grant.spent ?? "0", grant.budget, grant.budget_of)];
   return [uses, ...budget, expiryLabel(grant, now)];
 }
 
 function expiryLabel({ state, expires_at }: GrantInfo, now: number): string {
   const left = (Date.parse(expires_at) - now) / 1_000;
-  if (state === "revoked") return "revoked";
-  if (left <= 0) return `ended ${formatSpan(-left)} ago`;
-  return state === "used up" ? "used up" : `ends in ${formatSpan(left)}`;
+  if (state === "revoked") return messages.revokedState;
+  if (left <= 0) return messages.endedAgo(formatSpan(-left));
+  return state === "used up" ? messages.usedUp : messages.endsIn(formatSpan(left));
 }

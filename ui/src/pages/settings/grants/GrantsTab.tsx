@@ -9,6 +9,7 @@ import { EmptyState, ErrorMessage, Loading } from "../../../components/States";
 import type { GrantInfo } from "../data";
 import css from "../Settings.module.css";
 import { describeGrant, describeLimits, GrantDetails } from "./GrantDetails";
+import * as messages from "./messages";
 import { NewGrant } from "./NewGrant";
 
 /** Grants. `?new&tool=…&agent=…` opens the form with these values; `?grant=ID` opens one grant. */
@@ -22,22 +23,19 @@ export default function GrantsTab({ me }: { me: CurrentUser }) {
     queryFn: ({ signal }) => callApi("get", "/api/grants", { query: { state }, signal }),
   });
   return (
-    <Section
-      title="Grants"
-      about="A grant allows calls of one tool without asking, within limits, as if its creator had approved each of them. Calls that the policy denies stay denied."
-    >
+    <Section title={messages.grants} about={messages.grantsHelp}>
       <Group justify="space-between">
         <Switch
-          label="Show ended grants"
+          label={messages.showEndedGrants}
           checked={state === "all"}
           onChange={(event) =>
             setSearch(event.currentTarget.checked ? { state: "all" } : {}, { replace: true })
           }
         />
         {mayDecide(me) ? (
-          <Button onClick={() => setSearch({ ...filterParams, new: "1" })}>New grant</Button>
+          <Button onClick={() => setSearch({ ...filterParams, new: "1" })}>{messages.newGrant}</Button>
         ) : (
-          <Text size="sm">Reviewers and admins can create grants.</Text>
+          <Text size="sm">{messages.whoCreatesGrants}</Text>
         )}
       </Group>
       {grants.isPending && <Loading />}
@@ -45,10 +43,7 @@ export default function GrantsTab({ me }: { me: CurrentUser }) {
         <ErrorMessage error={grants.error} onRetry={() => void grants.refetch()} />
       )}
       {grants.data?.items.length === 0 && (
-        <EmptyState title="No grants">
-          Every call that the policy gates needs approval. For a kind of call that you always approve, create
-          a grant.
-        </EmptyState>
+        <EmptyState title={messages.noGrants}>{messages.gatedCallsNeedApproval}</EmptyState>
       )}
       {!!grants.data?.items.length && (
         <ul className={css.list}>
@@ -62,7 +57,7 @@ export default function GrantsTab({ me }: { me: CurrentUser }) {
         </ul>
       )}
       {mayDecide(me) && search.has("new") && (
-        <Dialog title="New grant" onClose={() => setSearch(filterParams)}>
+        <Dialog title={messages.newGrant} onClose={() => setSearch(filterParams)}>
           <NewGrant
             tool={search.get("tool") ?? ""}
             agent={search.get("agent") ?? "*"}
@@ -71,7 +66,7 @@ export default function GrantsTab({ me }: { me: CurrentUser }) {
         </Dialog>
       )}
       {openGrant && (
-        <Dialog title="Grant" onClose={() => setSearch(filterParams)}>
+        <Dialog title={messages.grant} onClose={() => setSearch(filterParams)}>
           <GrantDetails id={openGrant} me={me} />
         </Dialog>
       )}
@@ -99,8 +94,8 @@ function GrantRow({ grant, onOpen }: { grant: GrantInfo; onOpen: () => void }) {
           {grant.created_by}: {grant.reason}
         </Text>
       </Stack>
-      <Button variant="default" onClick={onOpen} aria-label={`Details of the grant for ${grant.tool}`}>
-        Details
+      <Button variant="default" onClick={onOpen} aria-label={messages.detailsOfGrantFor(grant.tool)}>
+        {messages.details}
       </Button>
     </li>
   );

@@ -5,15 +5,7 @@ import { useSendMutation } from "../../../components/mutations";
 import { ErrorMessage } from "../../../components/States";
 import { formatDateTime } from "../../../components/TimeAgo";
 import { describeGrant } from "./GrantDetails";
-
-const DURATIONS = [
-  { value: "1h", label: "an hour" },
-  { value: "8h", label: "8 hours" },
-  { value: "1d", label: "a day" },
-  { value: "7d", label: "a week" },
-  { value: "30d", label: "30 days" },
-  { value: "365d", label: "a year" },
-];
+import * as messages from "./messages";
 
 interface NewGrantProps {
   tool: string;
@@ -38,14 +30,14 @@ export function NewGrant({ tool, agent, onDone }: NewGrantProps) {
       <Stack gap="sm">
         <Scope tool={tool} agent={agent} whenProblem={fieldProblem(create.error, "/when")} />
         <Limits problem={fieldProblem(create.error, "/max_uses") ?? fieldProblem(create.error, "/budget")} />
-        <Textarea name="reason" label="Reason" autosize minRows={2} maxLength={2000} required />
+        <Textarea name="reason" label={messages.reason} autosize minRows={2} maxLength={2000} required />
         {create.error && <ErrorMessage error={create.error} />}
         <Group>
           <Button type="submit" loading={create.isPending}>
-            Create grant
+            {messages.createGrant}
           </Button>
           <Button variant="default" onClick={onDone}>
-            Cancel
+            {messages.cancel}
           </Button>
         </Group>
       </Stack>
@@ -70,8 +62,8 @@ function Scope({
     <>
       <TextInput
         name="tool"
-        label="Tool"
-        description="Bound to its current definition; a changed tool needs approval again."
+        label={messages.tool}
+        description={messages.boundToDefinition}
         defaultValue={tool}
         list="grant-tools"
         autoComplete="off"
@@ -84,15 +76,15 @@ function Scope({
       </datalist>
       <TextInput
         name="agent"
-        label="Agent"
-        description="* matches any characters."
+        label={messages.agent}
+        description={messages.matchesAnyCharacters}
         defaultValue={agent}
         required
       />
       <TextInput
         name="when"
-        label="Condition (CEL, optional)"
-        description={'For example: args.to == "bob" && args.amount < 100'}
+        label={messages.conditionCelOptional}
+        description={messages.conditionExample}
         error={whenProblem}
         styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }}
       />
@@ -103,16 +95,11 @@ function Scope({
 function Limits({ problem }: { problem: string | undefined }) {
   return (
     <>
-      <NativeSelect name="lasts" label="Duration" data={DURATIONS} defaultValue="8h" />
-      <TextInput
-        name="uses"
-        label="Maximum number of calls (optional)"
-        inputMode="numeric"
-        pattern="[0-9]*"
-      />
+      <NativeSelect name="lasts" label={messages.duration} data={messages.DURATIONS} defaultValue="8h" />
+      <TextInput name="uses" label={messages.maximumNumberOfCalls} inputMode="numeric" pattern="[0-9]*" />
       <Group grow align="end">
-        <TextInput name="budget" label="Total budget (optional)" inputMode="decimal" error={problem} />
-        <TextInput name="budget_of" label="Argument to sum" />
+        <TextInput name="budget" label={messages.totalBudgetOptional} inputMode="decimal" error={problem} />
+        <TextInput name="budget_of" label={messages.argumentToSum} />
       </Group>
     </>
   );
@@ -122,11 +109,9 @@ function Limits({ problem }: { problem: string | undefined }) {
 function CreatedGrantNotice({ grant, onDone }: { grant: Schemas["CreatedGrant"]; onDone: () => void }) {
   return (
     <Stack gap="sm" role="status">
-      <Text>
-        {grant.tool}: {describeGrant(grant)}, until {formatDateTime(grant.expires_at)}.
-      </Text>
+      <Text>{messages.grantSummary(grant.tool, describeGrant(grant), formatDateTime(grant.expires_at))}</Text>
       {grant.warnings.length > 0 && (
-        <Alert color="yellow" title="Warnings">
+        <Alert color="yellow" title={messages.warnings}>
           <List size="sm">
             {grant.warnings.map((warning) => (
               <List.Item key={warning}>{warning}</List.Item>
@@ -135,7 +120,7 @@ function CreatedGrantNotice({ grant, onDone }: { grant: Schemas["CreatedGrant"];
         </Alert>
       )}
       <Group>
-        <Button onClick={onDone}>Done</Button>
+        <Button onClick={onDone}>{messages.done}</Button>
       </Group>
     </Stack>
   );

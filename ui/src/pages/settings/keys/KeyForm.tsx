@@ -5,20 +5,7 @@ import { ErrorMessage } from "../../../components/States";
 import { splitNames } from "../data";
 import { ShownOnce } from "../ShownOnce";
 import type { NewKeyProps } from "./KeyList";
-
-const ROLE_LABELS: Record<string, string> = {
-  agent: "agent: proposes calls, decides nothing",
-  viewer: "viewer: views, decides nothing",
-  reviewer: "reviewer: decides",
-  admin: "admin: decides and changes settings",
-};
-
-const EXPIRIES = [
-  { value: "30d", label: "after 30 days" },
-  { value: "90d", label: "after 90 days" },
-  { value: "365d", label: "after a year" },
-  { value: "never", label: "never" },
-];
+import * as messages from "./messages";
 
 /** The form for a new key, and then the key, shown once. Loaded on demand. */
 export default function KeyForm({ roles, people, onCreate, onDone }: NewKeyProps & { onDone: () => void }) {
@@ -28,9 +15,9 @@ export default function KeyForm({ roles, people, onCreate, onDone }: NewKeyProps
   if (create.data)
     return (
       <ShownOnce
-        title={`Key ${create.data.name}`}
+        title={messages.keyNamed(create.data.name)}
         secret={create.data.key}
-        about="The program sends it as a Bearer token."
+        about={messages.bearerTokenHint}
         onDone={onDone}
       />
     );
@@ -51,33 +38,28 @@ export default function KeyForm({ roles, people, onCreate, onDone }: NewKeyProps
       }}
     >
       <Stack gap="sm">
-        <TextInput name="name" label="Name" description="What it is for." required autoFocus />
+        <TextInput name="name" label={messages.name} description={messages.whatItIsFor} required autoFocus />
         <NativeSelect
-          label="Role"
+          label={messages.role}
           value={role}
           onChange={(event) => setRole(event.currentTarget.value)}
-          data={roles.map((value) => ({ value, label: ROLE_LABELS[value] ?? value }))}
+          data={roles.map((value) => ({ value, label: messages.ROLE_LABELS[value] ?? value }))}
         />
         {people && role !== "agent" && (
-          <NativeSelect
-            name="user"
-            label="Acts as"
-            data={people}
-            description="Its actions count as this person's."
-          />
+          <NativeSelect name="user" label={messages.actsAs} data={people} description={messages.actsAsHint} />
         )}
         {role === "agent" && <BindingFields isBound={isBound} onChange={setIsBound} />}
         <NativeSelect
           name="expires_in"
-          label="Expires"
+          label={messages.expires}
           key={role}
           defaultValue={role === "agent" ? "never" : "90d"}
-          data={EXPIRIES}
+          data={messages.EXPIRIES}
         />
         {create.error && <ErrorMessage error={create.error} />}
         <Group>
           <Button type="submit" loading={create.isPending}>
-            Create key
+            {messages.createKey}
           </Button>
         </Group>
       </Stack>
@@ -90,28 +72,18 @@ function BindingFields({ isBound, onChange }: { isBound: boolean; onChange: (isB
   return (
     <>
       <Switch
-        label="Bound to an agent"
+        label={messages.boundToAgent}
         checked={isBound}
         onChange={(event) => onChange(event.currentTarget.checked)}
       />
       {isBound ? (
-        <TextInput
-          name="agents"
-          label="Agent"
-          description="The agent's name, as used in rules and grants; separate several with commas. Calls under another name are refused."
-          required
-        />
+        <TextInput name="agents" label={messages.agent} description={messages.boundAgentHint} required />
       ) : (
         <Text size="sm" role="note">
-          A program with this key may claim any agent's name. Allow rules and grants that name an agent or a
-          person do not apply to it, and it can evade rules that ask or deny by such a name.
+          {messages.unboundKeyWarning}
         </Text>
       )}
-      <TextInput
-        name="requester"
-        label="Acts for"
-        description="A person's name; any, if the program authenticates its own users; none, for calls without a requester. Empty: not bound."
-      />
+      <TextInput name="requester" label={messages.actsFor} description={messages.requesterHint} />
     </>
   );
 }

@@ -8,6 +8,7 @@ import { Loading } from "../../../components/States";
 import { formatDateTime, TimeAgo } from "../../../components/TimeAgo";
 import { describeKeyBinding, isActiveKey, type KeyInfo } from "../data";
 import css from "../Settings.module.css";
+import * as messages from "./messages";
 
 const KeyForm = lazy(() => import("./KeyForm"));
 
@@ -18,7 +19,7 @@ interface KeyListProps {
 
 /** Keys with their owner, creation and last use. */
 export function KeyList({ keys, onRevoke }: KeyListProps) {
-  if (!keys.length) return <Text size="sm">No keys.</Text>;
+  if (!keys.length) return <Text size="sm">{messages.noKeys}</Text>;
   return (
     <ul className={css.list}>
       {keys.map((key) => (
@@ -42,20 +43,21 @@ function KeyRow({ info, onRevoke }: { info: KeyInfo; onRevoke: KeyListProps["onR
           </Badge>
           {!isActiveKey(info) && (
             <Badge color="gray" variant="outline" tt="none">
-              {info.revoked_at ? "revoked" : "expired"}
+              {info.revoked_at ? messages.revoked : messages.expired}
             </Badge>
           )}
         </Group>
         <Text size="sm" c="dimmed" component="div">
-          <code>{info.id}…</code>, created by {info.created_by} <TimeAgo at={info.created_at} />,{" "}
+          <code>{info.id}…</code>
+          {messages.createdBySuffix(info.created_by)} <TimeAgo at={info.created_at} />,{" "}
           {info.used_at ? (
             <>
-              used <TimeAgo at={info.used_at} />
+              {messages.used} <TimeAgo at={info.used_at} />
             </>
           ) : (
-            "never used"
+            messages.neverUsed
           )}
-          {info.expires_at && `, expires ${formatDateTime(info.expires_at)}`}
+          {info.expires_at && messages.expiresSuffix(formatDateTime(info.expires_at))}
         </Text>
         {info.role === "agent" && (
           <Text size="sm" c={info.agents.length ? "dimmed" : undefined}>
@@ -65,8 +67,8 @@ function KeyRow({ info, onRevoke }: { info: KeyInfo; onRevoke: KeyListProps["onR
       </Stack>
       {!info.revoked_at && (
         <Confirm
-          label={`Revoke ${info.name}`}
-          consequence="Programs with this key are refused at once and permanently."
+          label={messages.revokeKey(info.name)}
+          consequence={messages.keyIsRefused}
           sending={revoke.isPending}
           error={revoke.error}
           onConfirm={() => revoke.mutate(undefined)}
@@ -98,10 +100,10 @@ export function NewKey(props: NewKeyProps) {
   return (
     <Group>
       <Button variant="default" onClick={() => setOpened(true)}>
-        New key
+        {messages.newKey}
       </Button>
       {opened && (
-        <Dialog title="New key" onClose={() => setOpened(false)}>
+        <Dialog title={messages.newKey} onClose={() => setOpened(false)}>
           <Suspense fallback={<Loading />}>
             <KeyForm {...props} onDone={() => setOpened(false)} />
           </Suspense>

@@ -6,6 +6,7 @@ import { Section } from "../../../components/Section";
 import { ErrorMessage, Loading } from "../../../components/States";
 import { isActiveKey, useUsers } from "../data";
 import { KeyList, NewKey } from "./KeyList";
+import * as messages from "./messages";
 
 /** All keys of the workspace, for admins. */
 export default function KeysTab() {
@@ -17,7 +18,7 @@ export default function KeysTab() {
     queryFn: ({ signal }) => callApi("get", "/api/keys", { signal }),
   });
   return (
-    <Section title="Keys" about="For agents, and for programs that act as people.">
+    <Section title={messages.keys} about={messages.keysHelp}>
       <NewKey
         roles={["agent", "viewer", "reviewer", "admin"]}
         people={users.data?.items.map(({ name }) => name) ?? []}
@@ -29,7 +30,7 @@ export default function KeysTab() {
         }
       />
       <Switch
-        label="Show revoked and expired keys"
+        label={messages.showRevokedAndExpiredKeys}
         checked={all}
         onChange={(event) =>
           setSearch(event.currentTarget.checked ? { state: "all" } : {}, { replace: true })

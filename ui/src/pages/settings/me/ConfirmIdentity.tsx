@@ -5,6 +5,7 @@ import { useMe } from "../../../api/currentUser";
 import { Dialog } from "../../../components/Dialog";
 import { useSendMutation } from "../../../components/mutations";
 import { ErrorMessage, Loading } from "../../../components/States";
+import * as messages from "./messages";
 
 /** A link could be sent by somebody else: confirming it would let them decide in the user's name. */
 export default function ConfirmIdentity({ link, onClose }: { link: string; onClose: () => void }) {
@@ -22,23 +23,25 @@ export default function ConfirmIdentity({ link, onClose }: { link: string; onClo
   );
   const known = claim.data?.user;
   return (
-    <Dialog title={claim.data ? `Is this you in ${claim.data.channel}?` : "Is this you?"} onClose={onClose}>
+    <Dialog
+      title={claim.data ? messages.isThisYouIn(claim.data.channel) : messages.isThisYou}
+      onClose={onClose}
+    >
       {claim.isPending && <Loading />}
       {claim.error && <ErrorMessage error={claim.error} />}
       {claim.data && (
         <Stack gap="sm">
           <Text>
-            The owner of <code>{claim.data.outside}</code> in {claim.data.channel} will decide as{" "}
+            {messages.ownerOf} <code>{claim.data.outside}</code> {messages.inWillDecideAs(claim.data.channel)}{" "}
             <strong>{me?.name}</strong>.
           </Text>
           {known && known !== me?.name && (
-            <Alert color="red" title="This account belongs to somebody else">
-              It belongs to {known}. They or an admin must remove it first.
+            <Alert color="red" title={messages.belongsToSomebodyElse}>
+              {messages.belongsTo(known)}
             </Alert>
           )}
-          <Alert color="orange" title="Only if you requested this link">
-            Say yes if you pressed a button in {claim.data.channel} a moment ago and got this link in
-            response. If anybody sent it to you, say no: it would let them decide in your name.
+          <Alert color="orange" title={messages.onlyIfYouRequestedThisLink}>
+            {messages.sayYesIf(claim.data.channel)}
           </Alert>
           {bind.error && <ErrorMessage error={bind.error} />}
           <Group>
@@ -47,10 +50,10 @@ export default function ConfirmIdentity({ link, onClose }: { link: string; onClo
               loading={bind.isPending}
               disabled={Boolean(known && known !== me?.name)}
             >
-              Yes, this is me
+              {messages.yesThisIsMe}
             </Button>
             <Button variant="default" onClick={onClose} autoFocus>
-              No
+              {messages.no}
             </Button>
           </Group>
         </Stack>

@@ -14,30 +14,24 @@ import {
   disableNotifications,
   enableNotifications,
   readNotificationState,
-  type NotificationState,
 } from "../../../live/notifications";
 import { signOut } from "../../../live/session";
 import { AwayForm } from "../AwayForm";
 import { isActiveKey, useUsers, type UserRole } from "../data";
 import { Identities } from "../Identities";
 import { KeyList, NewKey } from "../keys/KeyList";
+import * as messages from "./messages";
 
 const ConfirmIdentity = lazy(() => import("./ConfirmIdentity"));
 const ROLES: UserRole[] = ["viewer", "reviewer", "admin"];
-const STATE_LABELS: Record<NotificationState, string> = {
-  on: "On in this browser, for approvals that need your decision and are not visible on any of your screens.",
-  off: "Off in this browser.",
-  denied: "Blocked by this browser. Allow notifications for this site in its settings, then return here.",
-  impossible: "This browser does not support notifications here.",
-};
 
 /** The user's own settings. */
 export default function MeTab({ me }: { me: CurrentUser }) {
   return (
     <Stack gap="md">
       <Text>
-        You are {me.name}, {me.role} in the workspace {me.workspace}
-        {me.teams.length > 0 && `, teams ${me.teams.join(", ")}`}.
+        {messages.youInWorkspace(me.name, me.role, me.workspace)}
+        {me.teams.length > 0 && messages.teamsSuffix(me.teams.join(", "))}.
       </Text>
       <OutOfOffice me={me} />
       <BrowserNotifications />
@@ -54,10 +48,7 @@ function OutOfOffice({ me }: { me: CurrentUser }) {
   const users = useUsers();
   const person = users.data?.items.find(({ name }) => name === me.name);
   return (
-    <Section
-      title="Out of office"
-      about="While you are away, your delegates decide on your behalf. The ledger records who voted, and on whose behalf."
-    >
+    <Section title={messages.outOfOffice} about={messages.outOfOfficeHelp}>
       {users.isPending && <Loading />}
       {users.error && !users.data && (
         <ErrorMessage error={users.error} onRetry={() => void users.refetch()} />
@@ -70,15 +61,15 @@ function OutOfOffice({ me }: { me: CurrentUser }) {
 function Appearance() {
   const { colorScheme, setColorScheme } = useMantineColorScheme();
   return (
-    <Section title="Appearance">
+    <Section title={messages.appearance}>
       <Choice
-        label="Appearance"
+        label={messages.appearance}
         value={colorScheme}
         onChange={(value) => setColorScheme(value as "light" | "dark" | "auto")}
         options={[
-          { value: "auto", label: "System" },
-          { value: "light", label: "Light" },
-          { value: "dark", label: "Dark" },
+          { value: "auto", label: messages.system },
+          { value: "light", label: messages.light },
+          { value: "dark", label: messages.dark },
         ]}
       />
     </Section>
@@ -93,7 +84,7 @@ function Password() {
     () => setDone((count) => count + 1),
   );
   return (
-    <Section title="Password" about="At least 12 characters. A new password ends all of your other sessions.">
+    <Section title={messages.password} about={messages.newPasswordHint}>
       <form
         key={done}
         onSubmit={(event) => {
@@ -103,15 +94,18 @@ function Password() {
         }}
       >
         <Stack gap="sm" maw={360}>
-          <PasswordInput name="old" label="Current password" autoComplete="current-password" required />
-          <NewPasswordInput name="new" label="New password" required />
+          <PasswordInput
+            name="old"
+            label={messages.currentPassword}
+            autoComplete="current-password"
+            required
+          />
+          <NewPasswordInput name="new" label={messages.newPassword} required />
           {change.error && <ErrorMessage error={change.error} />}
-          {change.isSuccess && (
-            <Text role="status">Your password was changed. Your other sessions were ended.</Text>
-          )}
+          {change.isSuccess && <Text role="status">{messages.passwordChanged}</Text>}
           <Group>
             <Button type="submit" loading={change.isPending}>
-              Change password
+              {messages.changePassword}
             </Button>
           </Group>
         </Stack>
@@ -123,10 +117,10 @@ function Password() {
 function Sessions() {
   const signOutEverywhere = useSendMutation((_: void) => signOut("everywhere"), []);
   return (
-    <Section title="Sessions" about="Sessions end after seven days.">
+    <Section title={messages.sessions} about={messages.sessionsEndAfterSevenDays}>
       <Confirm
-        label="Sign out everywhere"
-        consequence="Every browser in which you are signed in, including this one, will ask you to sign in again. Your own keys are revoked."
+        label={messages.signOutEverywhere}
+        consequence={messages.signOutEverywhereHelp}
         sending={signOutEverywhere.isPending}
         error={signOutEverywhere.error}
         onConfirm={() => signOutEverywhere.mutate()}
@@ -140,10 +134,7 @@ function LinkedAccounts() {
   const [search, setSearch] = useSearchParams();
   const link = search.get("link");
   return (
-    <Section
-      title="Linked accounts"
-      about="Channel accounts with which you can decide. To link one, press a button in a message there and follow the link that you get."
-    >
+    <Section title={messages.linkedAccounts} about={messages.linkedAccountsHelp}>
       <Identities owner="mine" />
       {link && (
         <Suspense>
@@ -161,10 +152,7 @@ function MyKeys({ me }: { me: CurrentUser }) {
     queryFn: ({ signal }) => callApi("get", "/api/me/keys", { signal }),
   });
   return (
-    <Section
-      title="My keys"
-      about="For programs that act as you, over the HTTP API or the command line. They are revoked when you change your password or sign out everywhere."
-    >
+    <Section title={messages.myKeys} about={messages.myKeysHelp}>
       {keys.isPending && <Loading />}
       {keys.error && !keys.data && <ErrorMessage error={keys.error} onRetry={() => void keys.refetch()} />}
       {keys.data && (
@@ -190,18 +178,17 @@ function MyKeys({ me }: { me: CurrentUser }) {
 function BrowserNotifications() {
   const [now, setNow] = useState(readNotificationState);
   return (
-    <Section
-      title="Notifications"
-      about="They name the tool and the requester, never the arguments. A click opens the approval."
-    >
+    <Section title={messages.notifications} about={messages.notificationsHelp}>
       <Group justify="space-between">
-        <Text role="status">{STATE_LABELS[now]}</Text>
+        <Text role="status">{messages.STATE_LABELS[now]}</Text>
         {now === "off" && (
-          <Button onClick={() => void enableNotifications().then(setNow)}>Turn on notifications</Button>
+          <Button onClick={() => void enableNotifications().then(setNow)}>
+            {messages.turnOnNotifications}
+          </Button>
         )}
         {now === "on" && (
           <Button variant="default" onClick={() => setNow(disableNotifications())}>
-            Turn off notifications
+            {messages.turnOffNotifications}
           </Button>
         )}
       </Group>

@@ -15,6 +15,7 @@ import {
   type UserRole,
 } from "../data";
 import css from "../Settings.module.css";
+import * as messages from "./messages";
 
 interface ChangePersonProps {
   name: string;
@@ -45,7 +46,7 @@ export function ChangePerson({ name, me, everybody, onDone }: ChangePersonProps)
       {person.role !== "viewer" && (
         <Stack gap="sm" className={css.danger}>
           <Title order={3} size="h5">
-            Out of office
+            {messages.outOfOffice}
           </Title>
           <AwayForm person={person} everybody={everybody} owner="theirs" />
         </Stack>
@@ -85,11 +86,11 @@ function PersonForm({ loaded, onReload, onDone }: PersonFormProps) {
         {change.error && <ErrorMessage error={change.error} />}
         <Group>
           <Button type="submit" loading={change.isPending}>
-            Save
+            {messages.save}
           </Button>
           {stale && (
             <Button variant="default" onClick={onReload}>
-              Load the current version
+              {messages.loadCurrentVersion}
             </Button>
           )}
         </Group>
@@ -108,26 +109,24 @@ function DangerZone({ name, isMe, onDone }: { name: string; isMe: boolean; onDon
     ["users", "keys", "grants"],
     onDone,
   );
-  if (isMe) return <Text size="sm">You cannot remove yourself here. Another admin can.</Text>;
+  if (isMe) return <Text size="sm">{messages.cannotRemoveYourself}</Text>;
   return (
     <Stack gap="sm" className={css.danger}>
       <Confirm
-        label={`Sign ${name} out everywhere`}
-        consequence={`${name} must sign in again in every browser, and personal keys are revoked. Agent keys keep working.`}
+        label={messages.signOutEverywhere(name)}
+        consequence={messages.signedOutHelp(name)}
         sending={signOut.isPending}
         error={signOut.error}
         onConfirm={() => signOut.mutate()}
       />
       {signOut.data && (
         <Text role="status" size="sm">
-          {name} is signed out:{" "}
-          {signOut.data.sessions === 1 ? "1 session" : `${signOut.data.sessions} sessions`} and{" "}
-          {signOut.data.keys === 1 ? "1 key" : `${signOut.data.keys} keys`} ended.
+          {messages.personIsSignedOut(name, signOut.data.sessions, signOut.data.keys)}
         </Text>
       )}
       <Confirm
-        label={`Remove ${name}`}
-        consequence={`All rights of ${name} end at once. Earlier approvals stay valid. Requests that only ${name} may approve can no longer be approved. The ledger keeps the name, and nobody else can use it.`}
+        label={messages.removePerson(name)}
+        consequence={messages.allRightsEnd(name)}
         sending={remove.isPending}
         error={remove.error}
         onConfirm={() => remove.mutate()}
@@ -150,20 +149,14 @@ function RemovalEffects({ name }: { name: string }) {
   const lines = describeRemoval(removal.data);
   const keptKeys = removal.data.made_keys.map((key) => `${key.name} (${key.id})`).join(", ");
   return (
-    <Stack gap={0} role="group" aria-label="What ends">
-      {lines.length === 0 && (
-        <Text size="sm">They have no grants, keys, sessions, votes or delegations.</Text>
-      )}
+    <Stack gap={0} role="group" aria-label={messages.whatEnds}>
+      {lines.length === 0 && <Text size="sm">{messages.nothingEnds}</Text>}
       {lines.map((line) => (
         <Text size="sm" key={line}>
           {line}
         </Text>
       ))}
-      {keptKeys && (
-        <Text size="sm">
-          Keys that they created for others stay active: {keptKeys}. Replace them if necessary.
-        </Text>
-      )}
+      {keptKeys && <Text size="sm">{messages.keptKeys(keptKeys)}</Text>}
     </Stack>
   );
 }
@@ -180,25 +173,25 @@ export function PersonFields({ person }: { person?: PersonInfo }) {
     <>
       <NativeSelect
         name="role"
-        label="Role"
+        label={messages.role}
         defaultValue={person?.role ?? "reviewer"}
         data={[
-          { value: "viewer", label: "viewer: views, decides nothing" },
-          { value: "reviewer", label: "reviewer: decides" },
-          { value: "admin", label: "admin: decides and changes settings" },
+          { value: "viewer", label: messages.viewerRole },
+          { value: "reviewer", label: messages.reviewerRole },
+          { value: "admin", label: messages.adminRole },
         ]}
       />
       <TextInput
         name="teams"
-        label="Teams"
-        description="Separated by commas. Rules can name teams as approvers."
+        label={messages.teams}
+        description={messages.teamsHint}
         defaultValue={person?.teams.join(", ")}
       />
       <TextInput
         name="email"
         type="email"
-        label="E-mail address"
-        description="For signing in with your organisation's provider, if there is one."
+        label={messages.eMailAddress}
+        description={messages.emailHint}
         defaultValue={person?.email ?? ""}
       />
     </>

@@ -12,6 +12,7 @@ import { isAway, reachableUrl, useUsers, type PersonInfo } from "../data";
 import css from "../Settings.module.css";
 import { ShownOnce } from "../ShownOnce";
 import { ChangePerson, PersonFields, readPersonForm, type PersonValues } from "./ChangePerson";
+import * as messages from "./messages";
 
 const SEARCH_ABOVE = 12;
 
@@ -29,26 +30,19 @@ export default function PeopleTab({ me }: { me: CurrentUser }) {
   const changed = isAdmin(me) ? search.get("change") : null;
   const linked = isAdmin(me) ? search.get("link") : null;
   return (
-    <Section
-      title="People"
-      about={
-        isAdmin(me)
-          ? "Viewers can look, reviewers can decide, admins can change everything."
-          : "Viewers can look, reviewers can decide, admins can change everything. Only admins can add or remove people."
-      }
-    >
+    <Section title={messages.people} about={isAdmin(me) ? messages.peopleHelp : messages.peopleHelpForOthers}>
       <Group justify="space-between">
         {people.length > SEARCH_ABOVE && (
           <TextInput
-            aria-label="Find a person"
-            placeholder="Find by name, team or role"
+            aria-label={messages.findPerson}
+            placeholder={messages.findByNameTeamOrRole}
             value={search.get("q") ?? ""}
             onChange={(event) =>
               setSearch(event.currentTarget.value ? { q: event.currentTarget.value } : {}, { replace: true })
             }
           />
         )}
-        {isAdmin(me) && <Button onClick={() => open({ add: "1" })}>Add person</Button>}
+        {isAdmin(me) && <Button onClick={() => open({ add: "1" })}>{messages.addPerson}</Button>}
       </Group>
       <ul className={css.list}>
         {found.map((person) => (
@@ -56,17 +50,17 @@ export default function PeopleTab({ me }: { me: CurrentUser }) {
         ))}
       </ul>
       {isAdmin(me) && search.has("add") && (
-        <Dialog title="Add person" onClose={close}>
+        <Dialog title={messages.addPerson} onClose={close}>
           <AddPerson onDone={close} />
         </Dialog>
       )}
       {linked && (
-        <Dialog title={`Sign-in link for ${linked}`} onClose={close}>
+        <Dialog title={messages.linkForPerson(linked)} onClose={close}>
           <SignInLink name={linked} onDone={close} />
         </Dialog>
       )}
       {changed && (
-        <Dialog title={`Change ${changed}`} onClose={close}>
+        <Dialog title={messages.changePerson(changed)} onClose={close}>
           <ChangePerson name={changed} me={me} everybody={people} onDone={close} />
         </Dialog>
       )}
@@ -81,9 +75,10 @@ interface PersonRowProps {
 }
 
 function PersonRow({ person, me, onOpen }: PersonRowProps) {
-  const about = [person.teams.length ? `in ${person.teams.join(", ")}` : "in no team", person.email].filter(
-    Boolean,
-  );
+  const about = [
+    person.teams.length ? messages.inTeams(person.teams.join(", ")) : messages.inNoTeam,
+    person.email,
+  ].filter(Boolean);
   return (
     <li className={css.row} data-person={person.name}>
       <Stack gap={0}>
@@ -94,7 +89,7 @@ function PersonRow({ person, me, onOpen }: PersonRowProps) {
           </Badge>
           {person.name === me.name && (
             <Text size="sm" c="dimmed">
-              you
+              {messages.you}
             </Text>
           )}
         </Group>
@@ -103,7 +98,7 @@ function PersonRow({ person, me, onOpen }: PersonRowProps) {
         </Text>
         {isAway(person) && person.away && (
           <Text size="sm">
-            Away until {formatDateTime(person.away.until)}. {describeDeputies(person.away)}
+            {messages.awayUntil(formatDateTime(person.away.until), describeDeputies(person.away))}
           </Text>
         )}
       </Stack>
@@ -112,16 +107,16 @@ function PersonRow({ person, me, onOpen }: PersonRowProps) {
           <Button
             variant="default"
             onClick={() => onOpen({ link: person.name })}
-            aria-label={`Sign-in link for ${person.name}`}
+            aria-label={messages.linkForPerson(person.name)}
           >
-            Sign-in link
+            {messages.signInLink}
           </Button>
           <Button
             variant="default"
             onClick={() => onOpen({ change: person.name })}
-            aria-label={`Change ${person.name}`}
+            aria-label={messages.changePerson(person.name)}
           >
-            Change
+            {messages.change}
           </Button>
         </Group>
       )}
@@ -152,8 +147,8 @@ function AddPerson({ onDone }: { onDone: () => void }) {
       <Stack gap="sm">
         <TextInput
           name="name"
-          label="Name"
-          description="Permanent: the ledger keeps it."
+          label={messages.name}
+          description={messages.nameIsPermanent}
           autoComplete="off"
           required
           autoFocus
@@ -162,7 +157,7 @@ function AddPerson({ onDone }: { onDone: () => void }) {
         {add.error && <ErrorMessage error={add.error} />}
         <Group>
           <Button type="submit" loading={add.isPending}>
-            Add
+            {messages.add}
           </Button>
         </Group>
       </Stack>
@@ -180,9 +175,9 @@ function SignInLink({ name, onDone }: { name: string; onDone: () => void }) {
   if (create.data)
     return (
       <ShownOnce
-        title={`For ${name}`}
+        title={messages.linkIsForName(name)}
         secret={reachableUrl(create.data.url)}
-        about={`Send it to ${name} over a private channel. It works once, until ${formatDateTime(create.data.expires_at)}.`}
+        about={messages.sendLinkPrivately(name, formatDateTime(create.data.expires_at))}
         onDone={onDone}
       />
     );
@@ -194,26 +189,23 @@ function SignInLink({ name, onDone }: { name: string; onDone: () => void }) {
       }}
     >
       <Stack gap="sm">
-        <Text size="sm">
-          The first person to open the link is signed in as {name} and may choose a new password. The ledger
-          records that you created it.
-        </Text>
+        <Text size="sm">{messages.whoeverOpensTheLink(name)}</Text>
         <NativeSelect
           name="lasts"
-          label="Valid for"
+          label={messages.validFor}
           data={[
-            { value: "1h", label: "an hour" },
-            { value: "1d", label: "a day" },
-            { value: "7d", label: "a week" },
+            { value: "1h", label: messages.anHour },
+            { value: "1d", label: messages.aDay },
+            { value: "7d", label: messages.aWeek },
           ]}
         />
         {create.error && <ErrorMessage error={create.error} />}
         <Group>
           <Button type="submit" loading={create.isPending}>
-            Create sign-in link
+            {messages.createSignInLink}
           </Button>
           <Button variant="default" onClick={onDone}>
-            Not now
+            {messages.notNow}
           </Button>
         </Group>
       </Stack>

@@ -5,6 +5,7 @@ import { Section } from "../../../components/Section";
 import { EmptyState, ErrorMessage, Loading } from "../../../components/States";
 import { listTeams, useUsers, type PersonInfo } from "../data";
 import css from "../Settings.module.css";
+import * as messages from "./messages";
 
 /** A team exists as long as it has members. */
 export default function TeamsTab({ me }: { me: CurrentUser }) {
@@ -14,22 +15,19 @@ export default function TeamsTab({ me }: { me: CurrentUser }) {
   const people = users.data.items;
   const teams = listTeams(people);
   return (
-    <Section
-      title="Teams"
-      about={`Rules can ask a team; one vote from its members counts. Membership is set for each person${isAdmin(me) ? ": select one to change it." : ", by admins."}`}
-    >
+    <Section title={messages.teams} about={messages.teamsHelp(isAdmin(me))}>
       {teams.length === 0 && (
         <EmptyState
-          title="No teams yet"
+          title={messages.noTeamsYet}
           action={
             isAdmin(me) && (
               <Button variant="default" component={Link} href="/settings/people">
-                Choose a person
+                {messages.choosePerson}
               </Button>
             )
           }
         >
-          {isAdmin(me) ? "Select a person and enter their teams." : "Admins add people to teams."}
+          {isAdmin(me) ? messages.selectPersonAndEnterTheirTeams : messages.adminsAddPeopleToTeams}
         </EmptyState>
       )}
       {teams.length > 0 && (
