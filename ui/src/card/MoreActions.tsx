@@ -2,7 +2,7 @@ import { Link } from "wouter";
 import type { ApprovalSnapshot } from "../api/approvals";
 import { mayDecide, useMe } from "../api/currentUser";
 import { IconCheck, IconHistory } from "../components/icons";
-import { Activity } from "./Activity";
+import { ApprovalActivity } from "./ApprovalActivity";
 import css from "./CardAside.module.css";
 import { ClaimButton, CopyLink, DelegateForm, MessageForm } from "./CardForms";
 import * as messages from "./moreMessages";
@@ -35,7 +35,7 @@ export default function MoreActions({ state, hasTalk }: MoreActionsProps) {
       )}
       <section>
         <h3 className={css.label}>{messages.activity}</h3>
-        <Activity approval={approval} hasTalk={hasTalk} />
+        <ApprovalActivity approval={approval} hasTalk={hasTalk} />
       </section>
       {mayDecide(me) && (
         <MessageForm

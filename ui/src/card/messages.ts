@@ -10,7 +10,7 @@ export const agentHasNotAnsweredYet = "The agent has not answered yet.";
 export const agentDidNotAnswer = "The agent did not answer.";
 export const comment = "Comment";
 
-// activity
+// approvalActivity
 export const ACTIONS: Record<string, string> = {
   proposed: "asked to run it",
   voted: "approved; more approvals are needed",
@@ -43,7 +43,7 @@ export const interlock = "Interlock";
 export const thePolicy = "The policy";
 export const theAgent = "The agent";
 
-// Activity
+// ApprovalActivity
 export const activity = "Activity";
 export const waitingForDecision = "Waiting for a decision";
 

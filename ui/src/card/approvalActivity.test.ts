@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { ApprovalSnapshot } from "../api/approvals";
-import { listActivity } from "./activity";
+import { listActivity } from "./approvalActivity";
 
 type Entry = ApprovalSnapshot["timeline"][number];
 

@@ -1,7 +1,7 @@
 import type { ApprovalSnapshot } from "../api/approvals";
 import { useMe } from "../api/currentUser";
 import { TimeAgo } from "../components/TimeAgo";
-import { listActivity, type ActivityItem } from "./activity";
+import { listActivity, type ActivityItem } from "./approvalActivity";
 import css from "./CardAside.module.css";
 import * as messages from "./messages";
 import { MultilineText } from "./VisibleText";
@@ -13,7 +13,7 @@ interface ActivityProps {
 }
 
 /** What happened so far, newest first. */
-export function Activity({ approval, hasTalk }: ActivityProps) {
+export function ApprovalActivity({ approval, hasTalk }: ActivityProps) {
   const me = useMe().data?.name ?? "";
   const isPending = approval.status === "pending";
   const items = listActivity(approval, me).filter(({ kind }) => hasTalk || kind === "event");
