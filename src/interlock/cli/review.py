@@ -35,7 +35,7 @@ from interlock.cli.context import (
     open_database,
 )
 from interlock.cli.user_folder import Login, read_logins
-from interlock.config.load import agent_key, names_storage
+from interlock.config.load import agent_key, names_storage, server_url
 from interlock.core.approval.approval import Approval, needs_reviewer
 from interlock.core.call import DEFAULT_WORKSPACE
 from interlock.core.card import escape_invisible
@@ -325,12 +325,12 @@ def choose_login(options: ReviewOptions) -> Login | None:
 
 
 def _named_login(url: str) -> Login:
-    """The login at this server; without one, INTERLOCK_KEY is the key of a person there."""
+    """The login at this server; without one, INTERLOCK_KEY is the key of a person there, unless it is another's."""
     login = read_logins().find(url)
     if login is not None:
         return login
-    key = agent_key()
-    if not key:
+    key, key_url = agent_key(), server_url()
+    if not key or (key_url and spell_address(key_url) != url):
         raise Misconfigured(f"You are not logged in to {escape_invisible(url)}. Log in: interlock login {url}")
     return Login(url=url, key=key, key_id="", user="", role="", workspace="", expires_at=0)
 
