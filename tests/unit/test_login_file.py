@@ -136,7 +136,7 @@ def test_a_server_without_a_login_takes_the_key_of_the_environment(monkeypatch: 
     assert (found.url, found.key, found.key_id) == (HOME, "ilk_12345678_other", "")
     monkeypatch.setenv("INTERLOCK_URL", f"{HOME}/")
     assert choose_login(ReviewOptions(url=HOME)) == found
-    with pytest.raises(Misconfigured, match="You are not logged in to https://evil.example"):
+    with pytest.raises(Misconfigured, match=r"You are not logged in to https://evil\.example"):
         choose_login(ReviewOptions(url="https://evil.example"))  # the key is for the server that is named beside it
 
 
