@@ -42,6 +42,10 @@ def open_editor(page: Page) -> None:
     expect(page.locator("[data-editor] input").first).to_be_visible()
 
 
+def await_card(page: Page) -> None:
+    expect(page.locator("article[data-status=pending]")).to_be_visible()
+
+
 PICTURES = {
     "sign-in": Picture("/signin", is_signed_in=False),
     "inbox": Picture("/inbox"),
@@ -52,7 +56,7 @@ PICTURES = {
     "question": Picture("/a/{question}"),
     "decided": Picture("/a/{succeeded}"),
     "editor": Picture("/a/{transfer}", prepare=open_editor),
-    "chat": Picture("/chat/{thread}"),
+    "chat": Picture("/chat/{thread}", prepare=await_card),
     "new-chat": Picture("/chat"),
     "history": Picture("/history?id={edited}"),
     "ledger": Picture("/history?tab=ledger"),

@@ -3,7 +3,8 @@ import type { Argument } from "../api/approvals";
 import { splitSentence } from "./sentence";
 
 const field = (pointer: string, text: string, type = "string"): Argument => {
-  return { pointer, name: pointer.slice(1), type, text, length: 1, sha256: "", findings: [] };
+  const shown = type === "string" ? `"${text.replaceAll('"', '\\"')}"` : text;
+  return { pointer, name: pointer.slice(1), type, text: shown, length: 1, sha256: "", findings: [] };
 };
 const long = "x".repeat(80);
 const MAIL = [field("/body", "Hi\\nAnn"), field("/to", long)];

@@ -53,7 +53,7 @@ const nameOf = ({ name }: Argument) =>
 
 /** How the server may write a value; of a list or an object, what stands there, if it is one. */
 function writtenForms({ type, text }: Argument, rest: string): string[] {
-  const value = unescape(text);
+  const value = unescape(type === "string" ? text.slice(1, -1) : text); // shown in quotation marks
   if (/^[[{]/.test(rest) && (type === "object" || type === "array")) return [jsonAt(rest)];
   return [HIDDEN, quoted(value, MAX_VALUE), ...(/[",=…]/.test(value) ? [] : [value])];
 }
