@@ -251,6 +251,20 @@ def test_the_arguments_that_a_schema_knows(schema: Mapping[str, object] | None, 
 
 
 # R2
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("a\u202eb", "Send 'a\u202eb' 1"),
+        ("a\\b\nc", "Send 'a\\b\nc' 1"),
+        ("it's", 'Send "it\'s" 1'),
+        ('a "b"', "Send 'a \"b\"' 1"),
+        ("it's \"b\"", "Send 'it''s \"b\"' 1"),
+    ],
+)
+def test_a_quoted_argument_is_left_for_the_card_to_escape(text: str, sentence: str) -> None:
+    assert ToolSpec("x", describe="Send {a!r} {n!r}").described({"a": text, "n": 1}) == sentence
+
+
 def test_a_tool_describes_a_call_in_one_sentence() -> None:
     shown = {"title": "Fix login", "n": 2}
     assert ToolSpec("x", describe="Create {title!r}, {n} times").sentence(shown) == "Create 'Fix login', 2 times"

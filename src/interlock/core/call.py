@@ -281,7 +281,7 @@ class ToolSpec:
         """The sentence in the tool's own words; empty if it has none."""
         try:
             if isinstance(self.describe, str):
-                words = self.describe.format(**self._without_secrets(shown))
+                words = self.describe.format(**_quotable(self.describe, self._without_secrets(shown)))
             else:
                 words = str(self.describe(shown) or "")
         except Exception:  # noqa: BLE001  a describe that trips must not stop the question
@@ -294,6 +294,25 @@ class ToolSpec:
             return shown
         names = {pointer.removeprefix("/") for pointer in self.secret} & shown.keys()
         return {**shown, **{name: HIDDEN for name in names if shown[name] is not None}} if names else shown
+
+
+class _QuotableText(str):
+    """A text that `{name!r}` puts in quotation marks and leaves as it is: a card escapes it, and only once.
+
+    Of two sorts of quotation marks in it, the outer one is doubled, as in sentences that list arguments.
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        mark = '"' if "'" in self and '"' not in self else "'"
+        return f"{mark}{self.replace(mark, mark * 2)}{mark}"
+
+
+def _quotable(template: str, args: Args) -> Args:
+    if "!r" not in template:
+        return args
+    return {name: _QuotableText(value) if type(value) is str else value for name, value in args.items()}
 
 
 QUESTION_SPEC = ToolSpec(QUESTION_TOOL, "read", decisions=("respond",), describe="{question}")
