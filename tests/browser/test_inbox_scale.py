@@ -39,7 +39,7 @@ def test_ten_thousand_requests_are_scrolled_and_kept_up_to_date(site: Site, visi
     database = f"sqlite:///{tmp_path / 'interlock.db'}"
     create_requests(database, MANY)
     page = open_inbox(visit, site.admin)
-    expect(page.get_by_role("navigation", name="Pages")).to_contain_text("10000")
+    expect(page.get_by_role("navigation", name="Pages")).to_contain_text("10,000")
     scrolled: dict[str, Any] = page.evaluate(FRAMES, {"screens": SCREENS, "milliseconds": 0})
     assert scrolled["rows"] >= 400, scrolled  # further pages were fetched on the way
     assert scrolled["most"] < 60, scrolled  # and only what is on the screen is there

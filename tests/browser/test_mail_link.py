@@ -124,7 +124,7 @@ def test_after_the_end_the_link_shows_how_it_ended(
     body = {"kind": "approve", "args_sha256": site.approval(approval_id)["args_sha256"]}
     site.admin.post(f"/api/approvals/{approval_id}/decision", json=body).raise_for_status()
     page = visit(None, link)
-    expect(page.get_by_text("Nothing is left to decide.")).to_be_visible()
+    expect(page.get_by_text("There is nothing left to decide.")).to_be_visible()
     expect_status(page.locator(CARD), "approved")
     expect(page.get_by_role("button", name="E-mail me a code")).to_have_count(0)
 

@@ -258,7 +258,7 @@ def test_the_arguments_that_a_schema_knows(schema: Mapping[str, object] | None, 
         ("a\\b\nc", "Send 'a\\b\nc' 1"),
         ("it's", 'Send "it\'s" 1'),
         ('a "b"', "Send 'a \"b\"' 1"),
-        ("it's \"b\"", "Send 'it''s \"b\"' 1"),
+        ('it\'s "b"', "Send 'it''s \"b\"' 1"),
     ],
 )
 def test_a_quoted_argument_is_left_for_the_card_to_escape(text: str, sentence: str) -> None:
