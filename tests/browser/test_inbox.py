@@ -191,7 +191,8 @@ def test_five_requests_are_answered_by_keys_alone(site: Site, visit: Visit) -> N
     page.keyboard.press("Enter")
     expect_open(page, ids[4])
     page.keyboard.press("Control+e")
-    tab_to(page, page.locator("article").get_by_role("textbox", name="to"))
+    expect(page.locator("article").get_by_role("textbox", name="to")).to_be_focused()  # the editor has been loaded
+    page.keyboard.press("End")
     page.keyboard.type(", and kai")
     tab_to(page, page.get_by_role("button", name="Approve with 1 change"))
     page.keyboard.press("Enter")
