@@ -86,7 +86,7 @@ def ignore_refusal() -> None:
         try:
             real(self, session, *more)
         except psycopg.Error:
-            session.end()
+            session.rollback()
             self._in_doubt = None
 
     BatchRunner._finish = finish  # type: ignore[method-assign]

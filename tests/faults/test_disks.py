@@ -31,7 +31,7 @@ def test_a_call_that_ran_although_it_could_not_be_recorded_would_be_noticed(data
 
 
 def test_a_disk_that_fails_is_named() -> None:
-    with pytest.raises(StoreUnavailable, match=r"The disk of the database a.db fails"), translate_errors(Path("a.db")):
+    with pytest.raises(StoreUnavailable, match=r"The disk of the database a.db failed"), translate_errors(Path("a.db")):
         raise sqlite3.OperationalError("disk I/O error")
 
 
