@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,6 +37,7 @@ NEVER = (
     "it gets these words",
 )
 RARELY = re.compile(r"\b(?:whoever|whatever|whom|stands? still|look again)\b", re.IGNORECASE)
+ROUTE = re.compile(r"\b(?:GET|POST|PUT|PATCH|DELETE) /")
 LIMIT = 40  # of the rare ones in all texts together
 
 
@@ -52,6 +54,29 @@ def test_riddles_of_old_do_not_come_back() -> None:
 def test_free_relative_clauses_are_rare() -> None:
     found = [f"{path.relative_to(REPOSITORY)}: {word}" for path in texts() for word in RARELY.findall(path.read_text())]
     assert len(found) <= LIMIT, "\n".join(found)
+
+
+def test_no_message_tells_people_to_send_a_request() -> None:
+    """What to do is said in the words of the page or the command line; docstrings are the reference of the API."""
+    found = [
+        f"{path.relative_to(REPOSITORY)}:{node.lineno}: {node.value}"
+        for path in sorted((REPOSITORY / "src/interlock").rglob("*.py"))
+        for node in ast.walk(without_docstrings(ast.parse(path.read_text())))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and ROUTE.search(node.value)
+    ]
+    assert found == []
+
+
+def without_docstrings(tree: ast.Module) -> ast.Module:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Module() | ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                node.body = [each for each in node.body if not is_text(each)]
+    return tree
+
+
+def is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def texts() -> Iterator[Path]:

@@ -58,7 +58,9 @@ async def test_a_policy_is_given_back_as_it_was_put_and_as_json(ada: httpx2.Asyn
     back = await ada.put("/api/policy", json=same.json())
     assert (back.status_code, back.json()["version"]) == (200, 2)
     assert (await ada.get("/api/policy", params={"version": "1"})).text == POLICY
-    assert (await ada.get("/api/policy", params={"version": "3"})).status_code == 404
+    unknown = await ada.get("/api/policy", params={"version": "3"})
+    assert unknown.status_code == 404
+    assert unknown.json()["message"].startswith("There is no version 3 of the policy. See Versions on the Policy page,")
 
 
 async def test_who_changed_the_policy_and_why_is_in_the_record(ada: httpx2.AsyncClient, state: ServerState) -> None:

@@ -120,7 +120,9 @@ async def test_the_tools_of_one_agent_come_alone_and_in_pages(ada: httpx2.AsyncC
     assert names == sorted(names)
     assert {"agent_assistant", "cms_list_posts", "okr_create_objective"} <= set(names)
     assert not [name for name in names if not name.startswith(("agent_assistant", "cms_list_", "okr_"))]
-    assert (await ada.get("/api/tools", params={"agent": "nobody"})).status_code == 404
+    unknown = await ada.get("/api/tools", params={"agent": "nobody"})
+    assert unknown.status_code == 404
+    assert unknown.json()["message"] == "There is no agent 'nobody'. See the Agents page."
 
 
 async def test_an_agent_that_is_known_from_its_calls_has_the_tools_that_it_called(
@@ -215,7 +217,9 @@ async def test_how_often_a_tool_was_called_is_counted_by_outcome(
     assert (counted["reads"], counted["complete"]) == (0, True)
     whole = (await bob.get("/api/tools/send/calls", params={"days": "60"})).json()
     assert whole["by_status"]["pending"] == 3
-    assert (await bob.get("/api/tools/unheard_of/calls")).status_code == 404
+    unknown = await bob.get("/api/tools/unheard_of/calls")
+    assert unknown.status_code == 404
+    assert unknown.json()["message"] == "There is no tool 'unheard_of'. See the Agents page, or: interlock tools list"
     odd = "a/b/calls"
     await propose(agent, tool=odd, call_id="odd")
     assert (await bob.get(f"/api/tools/{odd}/calls")).json()["by_status"] == {"pending": 1}

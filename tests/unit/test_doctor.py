@@ -328,7 +328,7 @@ def test_names_that_are_ignored_are_warnings(config_folder: Path) -> None:  # R9
     found = find_check(
         config_folder, "agents", "cmss", agents={"writer": AgentSettings(SCRIPTED_AGENT, tools=("cmss",))}
     )
-    assert found.state == "warn"
+    assert (found.state, found.todo) == ("warn", "Change it on the Agents page, or in interlock.yaml.")
 
 
 def test_packs_say_which_setting_they_lack(config_folder: Path) -> None:  # R7

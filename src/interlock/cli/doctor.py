@@ -387,8 +387,9 @@ def _agents(
         yield _agent(settings, name, each, len(components.tool_registry.tools_for_agent(each.agent, workspace)))
         if settings.mcp_servers or components.tool_registry.packs_not_loaded(workspace):
             continue  # not all tools are known here, so tool names cannot be checked
+        todo = "Change it on the Agents page, or in interlock.yaml."
         for warning in find_agent_warnings(name, each.agent, tools, others):
-            yield CheckResult("warn", "agents", f"{name}: {warning}", f"See: GET /api/agents/{name}")
+            yield CheckResult("warn", "agents", f"{name}: {warning}", todo)
 
 
 def _agent(settings: Settings, name: str, known: ResolvedAgent, tools: int) -> CheckResult:

@@ -225,7 +225,7 @@ class ExplainContext:
         if servers:
             yield (
                 f"Tools of MCP servers ({', '.join(servers)}) are known only to a running server. If "
-                f"{request.call.tool} is one of them, use its Policy page, or POST /api/policy/explain."
+                f"{request.call.tool} is one of them, ask on its Policy page."
             )
         if packs := self.registered.packs_not_loaded(self.workspace):
             yield (

@@ -349,7 +349,7 @@ async def _show_agent(state: ServerState, principal: Principal, name: str, respo
 
 def require_agent(catalog: AgentCatalog, name: str) -> AgentCatalog:
     if name not in catalog.agents:
-        raise NotFound("No agent of this name is known. GET /api/agents lists them.", agent=name)
+        raise NotFound(f"There is no agent {name!r}. See the Agents page.", agent=name)
     return catalog
 
 

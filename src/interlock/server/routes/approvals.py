@@ -369,11 +369,11 @@ def _result_json(approval_id: str, end: Approval | Error) -> dict[str, object]:
 def _delegates(body: DelegateBody, services: WorkspaceServices) -> People:
     """Refuse unknown names: a delegate that does not exist would never decide, and nobody would notice."""
     here = [user for user in services.people.values() if user.removed_at is None]
-    known = {"users": {user.name for user in here}, "teams": {team for user in here for team in user.teams}}
-    for kind, names in (("users", body.users), ("teams", body.teams)):
+    known = {"user": {user.name for user in here}, "team": {team for user in here for team in user.teams}}
+    for kind, names in (("user", body.users), ("team", body.teams)):
         for name in names:
             if name not in known[kind]:
-                raise InvalidRequest(f"There is no {name!r} among the {kind}. See GET /api/users.")
+                raise InvalidRequest(f"There is no {kind} {name!r}. See Settings, People, or: interlock users list")
     if not body.users and not body.teams:
         raise InvalidRequest("Name the users or teams to delegate to.")
     return People(frozenset(body.users), frozenset(body.teams))

@@ -314,7 +314,7 @@ async def _user(state: ServerState, principal: Principal, name: str) -> User:
     for user in await state.accounts.users(principal.workspace):
         if user.name == name and user.removed_at is None:
             return user
-    raise NotFound("There is no user with this name. See GET /api/users.", user=name)
+    raise NotFound(f"There is no user {name!r}. See Settings, People, or: interlock users list", user=name)
 
 
 async def _user_if_match(state: ServerState, principal: Principal, name: str, request: HttpRequest) -> User | None:

@@ -120,7 +120,8 @@ async def show_policy(
     stored = await state.store.policy(principal.workspace)
     newest = stored.version if stored else 0
     if version is not None and not 1 <= version <= newest:
-        raise NotFound("There is no such version of the policy. GET /api/policy/versions lists them.", version=version)
+        where = "See Versions on the Policy page, or: interlock policy history"
+        raise NotFound(f"There is no version {version} of the policy. {where}", version=version)
     if version is None or stored is None:
         return _negotiate_response(stored.body if stored else "", newest, request)
     versions = await state.store.policies(principal.workspace, newest - version + 1)

@@ -130,7 +130,7 @@ async def sign_out(state: StateDep, request: RequestDep, auth: AuthDep, response
     """End this session."""
     token = auth.token(request.headers)
     if request.current_principal.via != "web" or not token:
-        raise InvalidRequest("You came with a key, which has no session. To end a key: DELETE /api/me/keys/{id}")
+        raise InvalidRequest("A key has no session to end. Revoke it in Settings, or with: interlock keys revoke ID")
     await state.accounts.sign_out(token)
     _set_session_cookie(response, auth, "", 0)
 

@@ -14,7 +14,6 @@ from interlock.app.workspaces import WorkspaceServices
 from interlock.chat.tool import Tool
 from interlock.chat.tool_registry import AGENT_SOURCE, agent_tool, always_asks
 from interlock.config.agents import AGENT_TOOL_PREFIX
-from interlock.config.models import AgentSettings
 from interlock.core.call import MAX_NAME, QUESTION_TOOL, ToolCall, ToolSpec, propose
 from interlock.core.errors import NotFound
 from interlock.core.identity import Principal
@@ -25,7 +24,7 @@ from interlock.presenters.text import approvers_text
 from interlock.runtime.durations import DAY, format_duration, optional_rfc3339, rfc3339
 from interlock.server.dependencies import VIEWERS, PrincipalDep, StateDep, documented_errors, require_roles
 from interlock.server.proposals import action_team
-from interlock.server.routes.agents import AgentCatalog, load_agent_catalog, may_disable_approval
+from interlock.server.routes.agents import load_agent_catalog, may_disable_approval, require_agent
 from interlock.server.state import ServerState
 from interlock.storage.engine.queries import MAX_LIMIT
 
@@ -141,7 +140,7 @@ async def count_calls(
 ) -> ToolCallCountsJson:
     """The number of calls of a tool in the last days, by outcome."""
     if name not in _tool_names(state, await _load_tools(state, principal.workspace, "")):
-        raise NotFound("No tool of this name is known. GET /api/tools lists them.", tool=name)
+        raise NotFound(f"There is no tool {name!r}. See the Agents page, or: interlock tools list", tool=name)
     since = state.clock() - counting.days * DAY
     found = await state.store.metrics.tool_status_counts(principal.workspace, name, counting.agent, since)
     return ToolCallCountsJson(tool=name, agent=counting.agent, since=rfc3339(since), **found._asdict())
@@ -178,7 +177,7 @@ async def _load_tools(state: ServerState, workspace: str, name: str) -> Workspac
         return WorkspaceTools(
             registered=registered, seen=seen, agent_tools=None, tool_approvals={}, agent="", pinned=pinned
         )
-    agent = _agent(catalog, name)
+    agent = require_agent(catalog, name).agents[name].agent
     is_remote = catalog.agents[name].origin == "calls"
     called = [tool for tool, uses in seen.items() if is_remote and any(use.agent == name for use in uses)]
     return WorkspaceTools(
@@ -189,12 +188,6 @@ async def _load_tools(state: ServerState, workspace: str, name: str) -> Workspac
         agent=name,
         pinned=pinned,
     )
-
-
-def _agent(catalog: AgentCatalog, name: str) -> AgentSettings:
-    if name not in catalog.agents:
-        raise NotFound("No agent of this name is known. GET /api/agents lists them.", agent=name)
-    return catalog.agents[name].agent
 
 
 async def _tool_info(

@@ -450,7 +450,7 @@ def _new_message(body: RunAgentInput) -> PostedMessage | None:
 
 def _check_agent(state: ServerState, services: WorkspaceServices, agent: str) -> None:
     if agent not in state.assistant.agents.names(services):
-        raise NotFound(f"There is no agent {agent!r}. GET /api/agents lists them.")
+        raise NotFound(f"There is no agent {agent!r}. See the Agents page.")
 
 
 def _sha256(*texts: str) -> str:
