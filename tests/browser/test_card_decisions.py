@@ -73,7 +73,7 @@ def test_only_what_the_rule_allows_is_offered_and_the_rest_says_why(site: Site, 
     expect(card.locator("[data-answer]")).to_have_text(["Approve", "Reject"])
     card.page.goto(f"/a/{site.propose(bot, 'pay', {'amount': 5})}")
     card = card_on(card.page)
-    expect(card.locator("[data-why-not]")).to_have_text("You may not decide this. It needs bob.")
+    expect(card.locator("[data-why-not]")).to_have_text("You may not decide this approval. It needs bob.")
     expect(card.locator("[data-answer]")).to_have_count(0)
 
 

@@ -114,7 +114,7 @@ async def test_a_link_of_another_team_s_user_is_not_this_one_s(scenario: SlackSc
 
 async def test_a_viewer_is_told_that_they_may_not(scenario: SlackScenario) -> None:  # R41 R48
     approval_id = await scenario.ask()
-    assert "vic may not decide this. It needs the requester, a reviewer or an admin." in await refusal_text(
+    assert "You may not decide this approval. It needs the requester, a reviewer or an admin." in await refusal_text(
         scenario, "vic", approval_id
     )
     [(_, actor, content)] = await scenario.events("decision_refused")
@@ -152,7 +152,7 @@ async def test_the_requester_is_kept_out_in_slack_too(scenario: SlackScenario) -
     policy = "version: 1\nrules: [{name: four eyes, tools: [pay_out], then: ask, exclude: [requester]}]"
     await scenario.services.put_policy("default", policy, "ada", {})
     approval_id = await scenario.ask(requester="bob")
-    assert "bob may not decide this" in await refusal_text(scenario, "bob", approval_id)
+    assert "You may not decide this approval." in await refusal_text(scenario, "bob", approval_id)
     await scenario.click("eve", "approve")
     assert await scenario.decision(approval_id) == ("approve", "eve", "slack")
 

@@ -340,19 +340,28 @@ async def test_two_people_have_to_agree_and_one_counts_once(shell: Shell) -> Non
     again = shell("approvals", "approve", approval_id, "--user", "ada")
     assert "You have already approved this; nothing changed" in again.out
     assert "1 of 2" in shell("approvals", "list").out
-    assert_refused(shell("approvals", "approve", approval_id, "--user", "mallory"), 1, "mallory may not decide")
+    assert_refused(shell("approvals", "approve", approval_id), 1, "Error: You may not decide this approval. It needs")
+    assert_refused(
+        shell("approvals", "approve", approval_id, "--user", "mallory"),
+        1,
+        "mallory may not decide this approval. It needs",
+    )
     assert "Approved" in shell("approvals", "approve", approval_id, "--user", "bob").out
 
 
 async def test_a_viewer_may_not_decide(shell: Shell) -> None:
     approval_id = await propose_mail(shell)
     await add_finance_team(shell)
-    assert_refused(shell("approvals", "approve", approval_id, "--user", "vic"), 1, "vic may not decide")
+    assert_refused(
+        shell("approvals", "approve", approval_id, "--user", "vic"), 1, "vic may not decide this approval. It needs"
+    )
 
 
 async def test_a_delegate_decides_in_the_place_of_another(shell: Shell) -> None:
     approval_id = await propose_mail(shell, policy=ASK_ADA)
-    assert_refused(shell("approvals", "approve", approval_id, "--user", "bob"), 1, "bob may not decide")
+    assert_refused(
+        shell("approvals", "approve", approval_id, "--user", "bob"), 1, "bob may not decide this approval. It needs"
+    )
     told = shell("approvals", "delegate", approval_id, "--to-user", "bob", "--user", "ada")
     assert told.out == "bob may now decide this on behalf of ada.\n"
     assert shell("approvals", "approve", approval_id, "--user", "bob").code == 0

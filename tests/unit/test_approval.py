@@ -641,7 +641,7 @@ def test_a_person_who_may_not_decide_is_told_who_has_to() -> None:
     ):
         change = decide(pending(terms=terms), Approve(), Reviewer("nobody", "viewer"), at())
         assert change.error is not None
-        assert change.error.message == f"nobody may not decide this. It needs {needs}."
+        assert change.error.message == f"You may not decide this approval. It needs {needs}."
 
 
 def test_an_edit_that_leaves_no_answer_is_refused() -> None:

@@ -110,7 +110,7 @@ def test_only_those_who_may_decide_claim_release_and_ask(attempt: str) -> None:
         change = ATTEMPTS[attempt](approval, reviewer, at())
         assert is_refused(change, approval, attempt)
         assert change.error is not None
-        message = f"{reviewer.name} may not decide this, so {attempt} is not for them. It needs team finance."
+        message = "You may not decide this approval. It needs team finance."
         assert (change.error.message, change.error.ids) == (message, {"approval_id": approval.id})
 
 

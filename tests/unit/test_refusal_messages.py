@@ -108,12 +108,12 @@ def cases(*found: tuple[str, Act, dict[str, object]]) -> Any:
     (
         "an outsider",
         lambda: decide(pending(FINANCE_THEN_LEGAL), approve(pending()), DAVE, at()),
-        refusal_body("forbidden", "dave may not decide this. It needs team finance."),
+        refusal_body("forbidden", "You may not decide this approval. It needs team finance."),
     ),
     (
         "a viewer",
         lambda: decide(pending(), approve(pending()), VIEWER, at()),
-        refusal_body("forbidden", "vic may not decide this. It needs the requester, a reviewer or an admin."),
+        refusal_body("forbidden", "You may not decide this approval. It needs the requester, a reviewer or an admin."),
     ),
     (
         "the second stage first",
@@ -125,7 +125,7 @@ def cases(*found: tuple[str, Act, dict[str, object]]) -> Any:
         lambda: decide(
             decide(pending(FINANCE_THEN_LEGAL), approve(pending()), ALICE, at()).state, approve(pending()), DAVE, at()
         ),
-        refusal_body("forbidden", "dave may not decide this. It needs team legal."),
+        refusal_body("forbidden", "You may not decide this approval. It needs team legal."),
     ),
     (
         "an answer of the wrong kind",

@@ -40,7 +40,7 @@ from interlock.core.approval.approval import Approval, needs_reviewer
 from interlock.core.call import DEFAULT_WORKSPACE
 from interlock.core.card import escape_invisible
 from interlock.core.decision import read_decision
-from interlock.core.errors import Error, InvalidRequest, Misconfigured, NotFound
+from interlock.core.errors import Error, Forbidden, InvalidRequest, Misconfigured, NotFound
 from interlock.core.ledger.event import Stored
 from interlock.core.policy.policy import People
 from interlock.core.ports import ApprovalQuery, Watch
@@ -176,7 +176,12 @@ class DatabaseReview:
 
             await put_current_in_force(self._context)
         reviewer = await self._context.resolve_reviewer(user)
-        return self._result(await self._inbox.decide(self.workspace, view.row.id, decision, reviewer))
+        try:
+            return self._result(await self._inbox.decide(self.workspace, view.row.id, decision, reviewer))
+        except Forbidden as error:
+            if user:  # who reads this may be somebody else
+                error.message = error.message.replace("You may not ", f"{user} may not ", 1)
+            raise
 
     async def undo(self, approval_id: str, user: str) -> DecisionResult:
         reviewer = await self._context.resolve_reviewer(user)

@@ -334,8 +334,7 @@ def _uncounted_decision_error(
     acknowledgement, kind = decision.seen, decision.kind
     ends = kind in ("respond", "reject")
     if not any(voters):
-        message = f"{reviewer.name} may not decide this. It needs {voting.next_approvers_text(approval)}."
-        return Forbidden(message, approval_id=approval.id)
+        return Forbidden(voting.not_an_approver_text(approval), approval_id=approval.id)
     if not ends and voters[0] is None:
         message = f"Another stage has to approve first: {voting.next_approvers_text(approval)}."
         return Forbidden(message, approval_id=approval.id)

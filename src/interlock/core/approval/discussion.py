@@ -123,9 +123,8 @@ def _refuse_if_not_allowed(
         return expire_with_error(approval, moment)
     if vote.has_open_vote(approval, reviewer):
         return None
-    needs = vote.next_approvers_text(approval)
-    message = f"{reviewer.name} may not decide this, so {attempt} is not for them. It needs {needs}."
-    return record_refusal(approval, attempt, reviewer, Forbidden(message, approval_id=approval.id))
+    error = Forbidden(vote.not_an_approver_text(approval), approval_id=approval.id)
+    return record_refusal(approval, attempt, reviewer, error)
 
 
 def _check_text(label: str, text: str, limit: int) -> None:

@@ -89,6 +89,11 @@ def next_approvers_text(approval: Approval) -> str:
     return _stage_text(approval.terms.stages[min(open_stage(approval), len(approval.terms.stages) - 1)])
 
 
+def not_an_approver_text(approval: Approval) -> str:
+    """To somebody who has no open vote, who it needs instead."""
+    return f"You may not decide this approval. It needs {next_approvers_text(approval)}."
+
+
 def all_approvers_text(approval: Approval) -> str:
     """Everybody who may vote in any stage, as text."""
     return " or ".join(dict.fromkeys(map(_stage_text, approval.terms.stages)))

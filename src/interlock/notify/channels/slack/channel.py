@@ -437,7 +437,7 @@ def _obstacle(approval_view: ApprovalView, reviewer: Reviewer, kind: str, seen_d
     if not approval_view.is_open:
         return approvals.already_decided_error(replace(approval, status=approval_view.status)).message
     if not voting.has_open_vote(approval, reviewer):
-        return f"{reviewer.name} may not decide this. It needs {voting.next_approvers_text(approval)}."
+        return voting.not_an_approver_text(approval)
     if kind not in approval.terms.decisions:
         return f"This call cannot be answered by {kind}; allowed: {', '.join(approval.terms.decisions)}."
     return CHANGED if seen_digest != approval.args_sha256 else ""
