@@ -54,6 +54,17 @@ async def propose_payment(shell: Shell, args: Mapping[str, object], number: int 
         )
 
 
+async def propose_by_urgency(shell: Shell) -> list[str]:
+    """Ids in the order of the inbox: a mail of the second before, then high risk before what came half a second ago."""
+    clock = Clock(wall_clock() // 1_000 * 1_000 + 1_000)  # no earlier than what is recorded
+    async with open_services(shell.path, clock) as services:
+        first = await propose_pending(services, 1, MAIL, args={"to": "bob"})
+        clock.advance(1_000)
+        mail = await propose_pending(services, 2, MAIL, args={"to": "bob"})
+        clock.advance(500)
+        return [first, await propose_pending(services, 3, PAY, args={"amount": 5, "to": "bob"}), mail]
+
+
 async def ask_question(shell: Shell, **args: object) -> str:
     async with open_services(shell.path, Clock(wall_clock())) as services:
         outcome = await services.gate.ask(

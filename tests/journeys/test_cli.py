@@ -24,6 +24,7 @@ from tests.journeys.seeds import (
     NO_UNDO,
     TWO_PEOPLE,
     ask_question,
+    propose_by_urgency,
     propose_mail,
     propose_payment,
     start_lost_call,
@@ -131,6 +132,17 @@ async def test_pages_continue_where_the_last_one_ended(shell: Shell) -> None:
     rest = shell("approvals", "list", "--limit", "2", "--cursor", first["next"], "--json").json
     assert [item["id"] for item in first["items"] + rest["items"]] == ids
     assert rest["next"] is None
+
+
+async def test_pending_approvals_are_listed_in_the_order_of_the_inbox(shell: Shell) -> None:
+    expected = await propose_by_urgency(shell)
+    for words in ((), ("--tool", "send_mail"), ("--search", "bob", "--status", "pending")):
+        items = shell("approvals", "list", "--json", *words).json["items"]
+        found = {item["id"] for item in items}
+        assert [item["id"] for item in items] == [each for each in expected if each in found], words
+        assert len(found) >= 2
+    newest_first = [item["id"] for item in shell("approvals", "list", "--status", "all", "--json").json["items"]]
+    assert newest_first[0] == expected[1]
 
 
 async def test_lists_are_filtered(shell: Shell) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from interlock.app.bootstrap import AppServices, wall_clock
 from tests.interlock_server import RunningServer, run_server
-from tests.journeys.seeds import propose_mail
+from tests.journeys.seeds import propose_by_urgency, propose_mail
 from tests.journeys.shell import Shell, wait_until
 from tests.support import Clock, open_services, propose_pending
 
@@ -87,6 +87,14 @@ async def test_a_person_logs_in_decides_and_logs_out(
     assert shell("logout").code == 1
     (key,) = await services.accounts.keys("default")
     assert key.revoked_at is not None
+
+
+async def test_a_server_lists_pending_approvals_in_the_order_of_the_inbox(
+    shell: Shell, services: AppServices, server: RunningServer
+) -> None:
+    expected = await propose_by_urgency(shell)
+    login(shell, server)
+    assert [item["id"] for item in shell("approvals", "list", "--json").json["items"]] == expected
 
 
 async def test_watch_follows_the_events_of_a_server(shell: Shell, services: AppServices, server: RunningServer) -> None:

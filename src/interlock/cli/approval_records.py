@@ -14,6 +14,7 @@ from interlock.presenters.text import stages_text
 from interlock.runtime.durations import parse_rfc3339
 
 JsonObject = Mapping[str, Any]
+RISKS = ("high", "medium", "low")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,11 @@ class ApprovalRow:
     @property
     def votes_text(self) -> str:
         return f"{self.have} of {self.need}"
+
+    @property
+    def urgency(self) -> tuple[int, int]:
+        """The place among pending approvals, as in the inbox of the page: by time left in seconds, then by risk."""
+        return self.expires_at // 1_000, RISKS.index(self.risk) if self.risk in RISKS else 1
 
 
 @dataclass(frozen=True, slots=True)

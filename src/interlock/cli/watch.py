@@ -80,9 +80,9 @@ class PendingList:
     selected: str = ""
 
     def rows(self) -> list[ApprovalRow]:
-        """In a stable order."""
+        """In the order of the inbox, which is stable."""
         both = [*self.pending.values(), *(row for row, _ in self.decided.values())]
-        return sorted(both, key=lambda row: (row.expires_at, row.id))
+        return sorted(both, key=lambda row: (*row.urgency, row.expires_at, row.id))
 
     def position(self) -> int:
         return next((n for n, row in enumerate(self.rows()) if row.id == self.selected), 0)

@@ -99,7 +99,7 @@ async def list_approvals(
     limit: Limit = 50,
     cursor: Annotated[str, typer.Option(help="Cursor of the next page, as printed by the previous one.")] = "",
 ) -> None:
-    """List pending approvals, most urgent first; or search results, newest first."""
+    """List pending approvals in the order of the inbox, or search results, newest first."""
     given = SearchOptions(search, person, arg or (), since, until)
     wanted = given.statuses(status or ())
     await context.review.run_due_timers()
@@ -128,7 +128,7 @@ async def _fill_page(review: Review, query: ApprovalQuery) -> ApprovalRows:
             break
         page = await review.list(replace(query, cursor=page.next, limit=query.limit - len(items)))
         items += _still_matching(page, query)
-    return replace(page, items=items)
+    return replace(page, items=sorted(items, key=lambda row: row.urgency) if query.statuses == PENDING else items)
 
 
 def _still_matching(page: ApprovalRows, query: ApprovalQuery) -> list[ApprovalRow]:
