@@ -184,6 +184,36 @@ async def test_users_link_has_the_address_of_the_running_server(
     assert made.err == ""
 
 
+async def test_the_address_of_a_page_stands_for_its_server(
+    shell: Shell, services: AppServices, server: RunningServer
+) -> None:
+    approval_id = await propose_pending(services)
+    done = shell("login", f"{server.url}/inbox?id={approval_id}", "--name", "bob", "--json", stdin=f"{PASSWORD}\n")
+    assert (done.code, done.json["url"]) == (0, server.url)
+    assert approval_id[-8:] in shell("approvals", "list", "--url", f"{server.url}/a/{approval_id}").out
+    assert shell("logout", f"{server.url}/settings/me").out.startswith(f"Logged out of {server.url}.")
+    lost = shell("login", f"{server.url}/elsewhere", "--name", "bob")  # no password is asked for
+    there = f"If it is at {server.url}: interlock login {server.url}"
+    told = f"Error: There is no Interlock server at {server.url}/elsewhere. {there}\n"
+    assert (lost.code, lost.err) == (2, told)
+
+
+async def test_a_command_for_a_database_says_where_to_run_it(
+    shell: Shell, services: AppServices, server: RunningServer
+) -> None:
+    login(shell, server)
+    for words in (
+        ("users", "link", "bob"),
+        ("users", "add", "ann"),
+        ("keys", "create", "--name", "k", "--role", "agent"),
+    ):
+        done = shell(*words)
+        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+        assert f"For {server.url}, to which you are logged in, use its web app, or run the command" in done.err
+    assert not (shell.folder / "interlock.db").exists()
+    assert shell("users", "add", "ann", "--database", "sqlite:///own.db").code == 0
+
+
 async def test_a_link_or_a_key_logs_in_too(shell: Shell, services: AppServices, server: RunningServer) -> None:
     link = shell("users", "link", "bob", "--database", shell.url).out.splitlines()[-1]
     made = shell("login", server.url, "--with", "link", "--json", stdin=f"{link}\n").json

@@ -10,8 +10,9 @@ import pytest
 
 from interlock.cli.commands.login import check_address
 from interlock.cli.review import ReviewOptions, choose_login
-from interlock.cli.user_folder import Login, Logins, login_path, read_logins, write_logins
+from interlock.cli.user_folder import PAGES, Login, Logins, login_path, read_logins, spell_server, write_logins
 from interlock.core.errors import InvalidRequest, Misconfigured
+from interlock.server.static import PAGE_PATHS
 
 HOME, WORK = "https://home.example", "https://work.example"
 
@@ -175,3 +176,23 @@ def test_the_file_holds_nothing_but_logins() -> None:
     assert set(body["servers"][0]) == {
         "url", "key", "key_id", "user", "role", "workspace", "expires_at", "insecure",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "server"),
+    [
+        ("https://host/inbox", "https://host"),
+        ("https://HOST:443/a/123?x=1", "https://host"),
+        ("https://host/prefix/chat/t1", "https://host/prefix"),
+        ("https://host/", "https://host"),
+        ("https://host/elsewhere", "https://host/elsewhere"),
+        ("https://host/welcome#token", "https://host/welcome"),
+        ("http://[", "http://["),
+    ],
+)
+def test_the_address_of_a_page_stands_for_its_server(given: str, server: str) -> None:
+    assert spell_server(given) == server
+
+
+def test_every_page_of_the_server_is_known() -> None:
+    assert {path.split("/")[1] for path in PAGE_PATHS} - {""} == PAGES

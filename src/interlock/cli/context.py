@@ -145,9 +145,10 @@ async def open_database(options: CommandOptions) -> AsyncIterator[CommandContext
     from interlock.app.bootstrap import database_option, missing_database_file
     from interlock.core.errors import Misconfigured
 
-    url = options.settings().storage.url
-    gone = missing_database_file(url)
+    settings = options.settings()
+    gone = missing_database_file(url := settings.storage.url)
     if gone is not None:
+        _refuse_if_logged_in(options, settings, gone)
         make = f"interlock migrate {database_option(url)}"
         raise Misconfigured(f"There is no database at {gone}. Give the right one with --database, or create it: {make}")
     async with open_or_create_database(options) as context:
@@ -173,15 +174,35 @@ async def open_notifications(options: CommandOptions) -> AsyncIterator[tuple[Com
 @asynccontextmanager
 async def open_or_create_database(options: CommandOptions) -> AsyncIterator[CommandContext]:
     """Open the database; create it first if it does not exist."""
-    from interlock.app.bootstrap import build_services
+    from interlock.app.bootstrap import build_services, missing_database_file
 
     settings = options.settings()
+    gone = missing_database_file(settings.storage.url)
+    if gone is not None:
+        _refuse_if_logged_in(options, settings, gone)
     app_services = build_services(settings.storage.url)
     await app_services.store.open()
     try:
         yield CommandContext(options, settings, app_services)
     finally:
         await app_services.store.close()
+
+
+def _refuse_if_logged_in(options: CommandOptions, settings: Settings, gone: Path) -> None:
+    """Who is logged in to a server and names no database means that server, which this command cannot reach."""
+    from interlock.cli.user_folder import read_logins
+    from interlock.config.load import names_storage
+    from interlock.core.errors import Misconfigured
+
+    if options.database or settings.file is not None or names_storage():
+        return
+    login = read_logins().find()
+    if login is not None:
+        raise Misconfigured(
+            f"This command works on a database, and there is none at {gone}. For {login.url}, to which you are logged "
+            "in, use its web app, or run the command on its machine with --database URL. For a database of your own: "
+            f"interlock migrate --database {settings.storage.url}"
+        )
 
 
 def run_now(work: Coroutine[Any, Any, None]) -> None:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from interlock.app.bootstrap import is_relative_database_url
 from interlock.config.load import DEFAULT_FILE, child_environment, load_settings
@@ -23,6 +24,12 @@ from interlock.core.identity import ROLES
 from interlock.sdk.transport import spell_address
 
 LOGINS_FILE = "logins.json"
+PAGES = frozenset(
+    {
+        *("signin", "welcome", "chat", "inbox", "a", "history", "statistics", "agents", "connect", "content", "okrs"),
+        *("policy", "settings"),
+    }
+)  # where the path of a page of the web app begins
 _KEY = re.compile(r"(ilk_[a-z0-9]{8})_[A-Za-z0-9_-]{1,200}")
 
 
@@ -51,7 +58,7 @@ class Logins:
     servers: Mapping[str, Login] = field(default_factory=dict)
 
     def find(self, url: str = "") -> Login | None:
-        return self.servers.get(spell_address(url) if url else self.current)
+        return self.servers.get(spell_server(url) if url else self.current)
 
     def add(self, login: Login) -> Logins:
         return Logins(login.url, {**self.without(login.url).servers, login.url: login})
@@ -60,6 +67,24 @@ class Logins:
         """If it was the current one, the newest that is left becomes it: else commands would use the working folder."""
         left = {name: login for name, login in self.servers.items() if name != url}
         return Logins(self.current if self.current in left else next(reversed(left), ""), left)
+
+
+def spell_server(url: str) -> str:
+    """The address of a server as browsers spell it, given that or the address of one of its pages."""
+    return spell_address(without_page(url))
+
+
+def without_page(url: str) -> str:
+    """The server's part of a page's address; an address with a fragment, such as a sign-in link, is left as it is."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url
+    names = parts.path.split("/")
+    page = next((place for place, name in enumerate(names) if place and name in PAGES), None)
+    if page is None or parts.fragment:
+        return url
+    return parts._replace(path="/".join(names[:page]), query="").geturl()
 
 
 def check_login(login: Login) -> Login:

@@ -21,7 +21,15 @@ import typer
 from interlock.app.bootstrap import os_user
 from interlock.cli.context import ServerOptions, is_interactive
 from interlock.cli.output import local_time, print_json, printable, say
-from interlock.cli.user_folder import Login, Logins, check_login, login_path, read_logins, write_logins
+from interlock.cli.user_folder import (
+    Login,
+    Logins,
+    check_login,
+    login_path,
+    read_logins,
+    without_page,
+    write_logins,
+)
 from interlock.config.load import names_storage
 from interlock.core.card import escape_invisible
 from interlock.core.errors import (
@@ -76,6 +84,7 @@ async def login(options: ServerOptions, url: str, given: LoginOptions) -> None:
         expires=given.expires,
         insecure=given.insecure,
     )
+    await _check_path(address)
     write_logins(logins)  # before a key is made that could not be stored
     made = await log_in(request, _ask_for_proof(given))
     logins = read_logins()  # another login may have been added while the person typed
@@ -231,9 +240,30 @@ SignInProof = PasswordProof | LinkProof | KeyProof
 
 
 def check_address(url: str, *, insecure: bool) -> ServerAddress:
-    """Check the address before anything secret is asked for, and spell it as browsers spell an origin."""
-    address = parse_server_address(url, NO_KEY, insecure=insecure, to_allow_http="give --insecure")
+    """Check the address before anything secret is asked for, and spell it as browsers spell an origin.
+
+    It may be the address of a page, as copied from a browser.
+    """
+    address = parse_server_address(without_page(url), NO_KEY, insecure=insecure, to_allow_http="give --insecure")
     return ServerAddress(spell_address(address.url), NO_KEY, address.is_local)
+
+
+async def _check_path(address: ServerAddress) -> None:
+    """Before a password is asked for, check that a server is where a path leads."""
+    parts = urlsplit(address.url)
+    if not parts.path:
+        return
+    try:
+        async with _connection(address) as http:
+            await _send(http, "GET", "/api/me")
+    except Unauthenticated:
+        return  # it asks for a key
+    except StoreUnavailable:
+        raise
+    except Error:
+        pass
+    top = f"{parts.scheme}://{parts.netloc}"
+    raise Misconfigured(f"There is no Interlock server at {address.url}. If it is at {top}: interlock login {top}")
 
 
 async def log_in(request: LoginRequest, proof: SignInProof) -> Login:
