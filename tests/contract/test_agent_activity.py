@@ -66,10 +66,28 @@ async def test_every_agent_is_listed_with_its_newest_call(services: AppServices,
     newest = await propose_pending(services, 2, agent="one")
     await propose_pending(services, 3, agent="Two")
     await propose_pending(services, 4)
-    found = {each.agent: each for each in await services.store.statistics.agent_calls("default", START + 1_000)}
+    statistics, names = services.store.statistics, ["one", "", "Two", "nobody", "o'ne"]
+    found = {each.agent: each for each in await statistics.agent_calls("default", START + 1_000, names)}
     assert found["one"] == AgentCalls("one", START + 1_000, newest, 1)
     assert {name: each.n for name, each in found.items()} == {"": 1, "Two": 1, "one": 1}
-    assert await services.store.statistics.agent_calls("elsewhere", 0) == []
+    assert [each.agent for each in await statistics.agent_calls("default", 0, ["one"])] == ["one"]
+    assert await statistics.agent_calls("default", 0, []) == []
+    assert await statistics.agent_calls("elsewhere", 0, names) == []
+
+
+# R18
+async def test_agents_come_with_the_time_of_their_newest_call(services: AppServices, clock: Clock) -> None:
+    for n, agent in enumerate(("one", "two", "", "one", "three")):
+        await propose_pending(services, n, agent=agent)
+        clock.advance(1_000)
+    found = await services.store.statistics.newest_agents("default")
+    assert list(found.items()) == [
+        ("three", START + 4_000),
+        ("one", START + 3_000),
+        ("", START + 2_000),
+        ("two", START + 1_000),
+    ]
+    assert await services.store.statistics.newest_agents("elsewhere") == {}
 
 
 # R18
@@ -100,7 +118,7 @@ async def test_an_agent_with_many_calls_is_counted_up_to_a_limit(
         f"select workspace, 'made-' || i, 'made-' || i, created_at + i, 'approved', {columns} from n, approvals "
         "where call_id = 'call1'"
     )
-    [found] = await services.store.statistics.agent_calls("default", 0)
+    [found] = await services.store.statistics.agent_calls("default", 0, ["busy"])
     assert (found.n, found.last_id, found.last_at) == (MAX_AGENT_CALLS + 1, "made-1500", START + 1_500)
 
 

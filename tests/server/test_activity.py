@@ -7,6 +7,7 @@ import pytest
 from interlock.app.bootstrap import AppServices
 from interlock.core.identity import KeyBindings
 from interlock.runtime.durations import DAY, rfc3339
+from interlock.server.routes import activity
 from interlock.server.routes.activity import AgentActivityDetails, AgentActivityList
 from tests.interlock_server import make_keys
 from tests.server.conftest import ClientFactory
@@ -106,6 +107,31 @@ async def test_a_call_that_only_claims_an_agents_name_is_not_that_of_its_key(
     clock.advance(1_000)
     claimed = await propose(client(keys["agent"]), call_id="c", agent=name)
     assert await newest() == (claimed["approval_id"], made["approval_id"])
+
+
+# R18
+@pytest.mark.postgres_smoke
+async def test_names_that_a_key_claims_hide_no_other_agent(
+    client: ClientFactory,
+    keys: dict[str, str],
+    services: AppServices,
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(activity, "MAX_AGENTS", 1)
+    agent, ada = client(keys["agent"]), client(keys["admin"])
+    await services.accounts.create_key("default", "k", "agent", "ada", bindings=KeyBindings(("zoe",)))
+    await ada.put("/api/agents/writer", json={"instructions": "Write."})
+    for number, name in enumerate(("writer", "a0", "a1", "a2", "z3")):
+        await propose(agent, call_id=str(number), agent=name)
+        clock.advance(1_000)
+    listed = (await ada.get("/api/activity")).json()
+    assert [each["name"] for each in listed["items"]] == ["writer", "zoe", "z3"]
+    assert (listed["left_out"], listed["complete"]) == (3, False)
+    monkeypatch.undo()
+    whole = (await ada.get("/api/activity")).json()
+    assert [each["name"] for each in whole["items"]] == ["writer", "zoe", "z3", "a2", "a1", "a0"]
+    assert (whole["left_out"], whole["complete"]) == (0, True)
 
 
 async def test_activity_is_for_people_of_the_workspace(

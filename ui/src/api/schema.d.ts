@@ -3161,7 +3161,9 @@ export interface components {
          * AgentActivityList
          * @description Agents that made a call, and those that an active key is bound to.
          *
-         *     `complete` is false if more agents made calls than are listed (1,000, by name).
+         *     First, by name, those that are configured or that a key is bound to; then at most 1,000 that are known from calls
+         *     alone, the last seen first. `complete` is false if there are more of these; `left_out` is their number, as far as
+         *     they are counted (10,000).
          */
         AgentActivityList: {
             since: string;
@@ -3169,6 +3171,7 @@ export interface components {
             items: components["schemas"]["AgentActivity"][];
             /** @description The cursor of the next page; null on the last page. */
             next?: string | null;
+            left_out: number;
             complete: boolean;
         };
         /**

@@ -22,6 +22,7 @@ from interlock.storage.tables.history import (
     MAX_AGENTS,
     MAX_DENIED,
     MAX_DETAILED_CALLS,
+    MAX_NAMED_AGENTS,
     AgentOutcomeCount,
 )
 
@@ -55,12 +56,15 @@ class AgentActivity(BaseModel):
 class AgentActivityList(BaseModel):
     """Agents that made a call, and those that an active key is bound to.
 
-    `complete` is false if more agents made calls than are listed (1,000, by name).
+    First, by name, those that are configured or that a key is bound to; then at most 1,000 that are known from calls
+    alone, the last seen first. `complete` is false if there are more of these; `left_out` is their number, as far as
+    they are counted (10,000).
     """
 
     since: str
     items: list[AgentActivity]
     next: str | None = None
+    left_out: int
     complete: bool
 
 
@@ -123,14 +127,19 @@ async def list_activity(state: StateDep, principal: PrincipalDep, days: Days = C
     """What each agent did in the last days."""
     since = state.clock() - days * DAY
     statistics, workspace = state.store.statistics, principal.workspace
-    found = await statistics.agent_calls(workspace, since)
-    calls = {each.agent: each for each in found[:MAX_AGENTS]}
     denied = {each.agent: each for each in await statistics.denied_by_agent(workspace, since)}
     pending = await statistics.pending_by_agent(workspace)
     keys = await _keys_by_agent(state, principal)
+    seen = Counter(await statistics.newest_agents(workspace))
+    for each in denied.values():
+        seen[each.agent] = max(seen[each.agent], each.last_at)
+    own_names = sorted({*keys, *await _configured_agents(state, workspace)})
+    others = _last_seen_first(seen.keys() - {"", *own_names}, seen)
+    listed = others[:MAX_AGENTS]
+    calls = {each.agent: each for each in await statistics.agent_calls(workspace, since, [*own_names, *listed])}
     all_denied = sum(each.n for each in denied.values()) <= MAX_DENIED
     items = []
-    for name in sorted({*calls, *denied, *keys} - {""}):
+    for name in (*(name for name in own_names if name in {*calls, *denied, *keys}), *listed):
         own, refused, used = calls.get(name), denied.get(name), _used_at(keys.get(name, ()))
         items.append(
             AgentActivity(
@@ -145,7 +154,9 @@ async def list_activity(state: StateDep, principal: PrincipalDep, days: Days = C
                 complete=all_denied and (own is None or own.n <= MAX_AGENT_CALLS),
             )
         )
-    return AgentActivityList(since=rfc3339(since), items=items, complete=len(found) <= MAX_AGENTS)
+    left_out = len(others) - len(listed)
+    complete = not left_out and len(seen) <= MAX_NAMED_AGENTS
+    return AgentActivityList(since=rfc3339(since), items=items, left_out=left_out, complete=complete)
 
 
 @router.get("/api/agents/{name}/activity", responses=documented_errors(404), **require_roles(VIEWERS))
@@ -180,6 +191,16 @@ async def show_activity(
         days=_days(counts, range(since // DAY, now // DAY + 1)),
         tools=_tools(counts, first_uses),
     )
+
+
+async def _configured_agents(state: ServerState, workspace: str) -> Sequence[str]:
+    """The agents that are not known from calls alone, whose names any key may claim."""
+    catalog = await load_agent_catalog(state, workspace)
+    return [name for name, known in catalog.agents.items() if known.origin != "calls"]
+
+
+def _last_seen_first(names: Iterable[str], seen: Mapping[str, int]) -> Sequence[str]:
+    return sorted(names, key=lambda name: (-seen[name], name))
 
 
 async def _first_uses(state: ServerState, workspace: str, agent: str) -> Mapping[str, int]:

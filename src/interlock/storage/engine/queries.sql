@@ -970,13 +970,28 @@ select tool, n from (
 ) as summed
 where n > 0 order by n desc, tool limit 100
 
--- name: agent_calls
+-- name: newest_agents
 with recursive named (agent) as (
     select min(agent) from approvals where workspace = ?
     union all
     select (select min(a.agent) from approvals a where a.workspace = ? and a.agent > named.agent)
     from named where named.agent is not null
 )
+select agent, max(last_at) from (
+    select named.agent, (
+        select a.created_at from approvals a where a.workspace = ? and a.agent = named.agent
+        order by a.created_at desc limit 1
+    ) as last_at
+    from (select agent from named where agent is not null limit 10001) as named
+    union all
+    select agent, created_at from (
+        select agent, created_at from approvals where workspace = ? order by created_at desc, id desc limit 10000
+    ) as recent
+) as seen
+group by agent order by 2 desc, agent limit 10001
+
+-- name: agent_calls
+with named (agent) as (values (cast(? as text)))
 select named.agent, (
     select a.created_at from approvals a where a.workspace = ? and a.agent = named.agent
     order by a.created_at desc limit 1
@@ -994,7 +1009,7 @@ select named.agent, (
     where recent.owner = 'agent:' || replace(replace(named.agent, '\', '\\'), '|', '\|')
     order by recent.created_at desc limit 1
 )
-from (select agent from named where agent is not null limit 1001) as named order by named.agent
+from named order by named.agent
 
 -- name: pending_by_agent
 select agent, count(*) from (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from interlock.core.call import Caller, PreCheck, ToolCall, ToolSpec, parse_agent_actor, parse_caller
@@ -135,10 +135,14 @@ class DecisionTimes(NamedTuple):
 
 
 # What is counted at most; the queries read one more each, which says that there was more.
-MAX_AGENTS = 1_000  # agents in a list
+MAX_AGENTS = 1_000  # agents in a list that are known from calls alone
+MAX_NAMED_AGENTS = 10_000  # names of agents that are sorted by their newest call
 MAX_AGENT_CALLS = 1_000  # calls of each agent in a list of agents
 MAX_DETAILED_CALLS = 10_000  # newest calls of one agent, by outcome
 MAX_DENIED = 10_000  # newest denied calls of a workspace
+
+
+_ONE_NAME = "(cast(? as text))"  # in the query for the calls of agents
 
 
 class AgentCalls(NamedTuple):
@@ -196,10 +200,22 @@ class Statistics:
         found = await self._fetch("reads_of_tools", workspace, workspace, workspace, since // MINUTE)
         return [(row[0], int(row[1])) for row in found]
 
-    async def agent_calls(self, workspace: str, since: int) -> Sequence[AgentCalls]:
-        """Return at most 1,001 agents with recorded calls, by name; a call without an agent counts as of ""."""
-        found = await self._fetch("agent_calls", *[workspace] * 5, since, workspace)
-        return [AgentCalls(*row) for row in found]
+    async def newest_agents(self, workspace: str) -> Mapping[str, int]:
+        """Return when each agent made its newest recorded call, newest first, of at most 10,001 agents.
+
+        A call without an agent counts as of "". Of more agents, those of the newest calls are among them, and others
+        by name.
+        """
+        return {str(row[0]): int(row[1]) for row in await self._fetch("newest_agents", *[workspace] * 4)}
+
+    async def agent_calls(self, workspace: str, since: int, agents: Collection[str]) -> Sequence[AgentCalls]:
+        """Return those of the agents that have recorded calls, by name."""
+        if not agents:
+            return []
+        statement = self._queries["agent_calls"].replace(_ONE_NAME, ", ".join([_ONE_NAME] * len(agents)), 1)
+        values = [*agents, workspace, workspace, workspace, since, workspace]
+        found = await self._database.fetch_in_thread(statement, values)
+        return [AgentCalls(*row) for row in found if row[1] is not None]
 
     async def pending_by_agent(self, workspace: str) -> Mapping[str, int]:
         """Count pending approvals by agent, of the 10,000 that expire first."""
