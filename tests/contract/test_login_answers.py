@@ -53,7 +53,7 @@ async def test_a_good_answer_becomes_a_login() -> None:
     ids=str,
 )
 async def test_an_answer_of_another_form_is_not_stored(wrong: dict[str, Any]) -> None:
-    with pytest.raises(Misconfigured, match="The server's answer was not understood"):
+    with pytest.raises(Misconfigured, match=r"The answer of http://127.0.0.1:\d+ was not understood"):
         await log_in_at(response(json.dumps({**ANSWER, **wrong}).encode()))
 
 

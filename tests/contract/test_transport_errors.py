@@ -9,7 +9,7 @@ import json
 import socket
 import ssl
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +27,10 @@ from interlock.cli.review import ReviewChanges
 from interlock.cli.server_review import ServerChanges, ServerReview
 from interlock.cli.user_folder import Login
 from interlock.core import errors
+from interlock.core.decision import Approve
 from interlock.core.errors import Conflict, Error, InvalidDecision, InvalidRequest
+from interlock.core.ports import ApprovalQuery
+from interlock.core.run import API_VERSION
 from interlock.sdk import codec
 from interlock.sdk.client import Client, SyncClient
 from interlock.sdk.transport import Transport, parse_server_address
@@ -112,7 +115,68 @@ def test_a_server_of_another_version_is_named(answer: str, words: str) -> None:
 
 def test_an_outcome_that_nobody_knows_runs_nothing() -> None:
     with foreign_server(serve_response("200 OK", '{"outcome":"perhaps"}', "content-type: application/json")) as url:
-        assert isinstance(connection_error(url), Misconfigured)
+        error = connection_error(url)
+    assert isinstance(error, Misconfigured)
+    assert f"The answer of {url} was not understood (ValueError: an unknown outcome, 'perhaps'; its" in error.message
+
+
+ASKS: dict[str, Callable[[Client], Awaitable[object]]] = {
+    "check": lambda client: client.check(CALL),
+    "ask": lambda client: client.ask("Why?", run_id="run", call_id="1"),
+    "wait": lambda client: client.wait("id", 0),
+    "start": lambda client: client.start("id"),
+    "renew": lambda client: client.renew("id", 1),
+    "finish": lambda client: client.finish("id", 1, "done"),
+    "abandon": lambda client: client.abandon("id", 1),
+    "cancel": lambda client: client.cancel("id"),
+    "questions": lambda client: client.questions("id"),
+    "answer": lambda client: client.answer("id", 1, "So."),
+    "list": lambda client: client.list_approvals(ApprovalQuery()),
+    "show": lambda client: client.show_approval("id"),
+    "stats": lambda client: client.stats(),
+    "decide": lambda client: client.decide("id", Approve(), "bob"),
+    "runs": lambda client: client.list_runs("bot"),
+    "acquire": lambda client: client.acquire_run("bot", "runner"),
+    "pause": lambda client: client.pause("bot", "run", "own", b""),
+    "pauses": lambda client: client.list_pauses(),
+    "acquire pauses": lambda client: client.acquire_ready_pauses("bot", "runner", 0),
+    "release": lambda client: client.release_pause("run", 1, failed=False),
+    "complete": lambda client: client.complete_pause("run", 1),
+}
+
+
+@pytest.mark.parametrize("ask", ASKS.values(), ids=ASKS)
+async def test_an_answer_of_another_form_is_one_error_with_the_address(
+    ask: Callable[[Client], Awaitable[object]],
+) -> None:
+    fields = {"\x1b[31m\x9b\u202e" + "x" * 100: 1, "api": API_VERSION, **{f"f{n}": "secret" for n in range(20)}}
+    body = json.dumps({**fields, "outcome": {}, "items": 5, "held": 5, "status_": 5})
+    with foreign_server(serve_response("200 OK", body, "content-type: application/json", "connection: close")) as url:
+        async with Client(url, KEY) as client:
+            with pytest.raises(Misconfigured) as refused:
+                await ask(client)
+    message = refused.value.message
+    assert message.startswith(f"The answer of {url} was not understood (")
+    assert "its fields: \\x1b[31m\\x9b\\u202exxx" in message
+    assert message.isprintable()
+    assert "secret" not in message
+    assert len(message) < 600
+
+
+def test_what_a_proxy_calls_its_page_controls_no_terminal() -> None:
+    page = serve_response("404 Not Found", "no", f"content-type: text/\x9b31m{'x' * 200}").decode().encode("latin-1")
+    with foreign_server(page) as url:
+        message = connection_error(url).message
+    assert message.isprintable()
+    assert "HTTP 404, text/\\x9b31mxxx" in message
+    assert len(message) < 400
+
+
+@pytest.mark.parametrize("seconds", ["\u00b2", "9" * 400, "soon"])
+def test_a_proxy_that_names_an_odd_time_to_wait_counts_as_away(seconds: str) -> None:
+    away = serve_response("503 Unavailable", "", f"retry-after: {seconds}").decode().encode("latin-1")
+    with foreign_server(away) as url:
+        assert isinstance(connection_error(url, retry_timeout=0.2), StoreUnavailable)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from interlock.app.bootstrap import AppServices, wall_clock
+from tests.fault_proxy import foreign_server
 from tests.interlock_server import RunningServer, run_server
 from tests.journeys.seeds import propose_by_urgency, propose_mail
 from tests.journeys.shell import Shell, wait_until
@@ -236,3 +237,38 @@ async def test_a_password_is_asked_for_and_not_shown(
         terminal.assert_shows(f"Logged in to {server.url} as bob (reviewer), until ")
         assert terminal.exit_code() == 0
         assert PASSWORD not in terminal.screen()
+
+
+PROXY_PAGE = b"HTTP/1.1 404 No\r\ncontent-type: text/html\r\ncontent-length: 6\r\nconnection: close\r\n\r\n<html>"
+ME = {"name": "bob", "role": "reviewer", "workspace": "default"}
+ITEM = {
+    "id": 5, "tool": "pay", "agent": "bot", "status": "pending", "sentence": "Pay", "risk": "high", "args_sha256": "",
+    "version": 1, "quorum": {"have": 0, "need": 1}, "created_at": "2030-01-01T00:00:00.000Z",
+    "expires_at": "2030-01-01T00:00:00.000Z", "release_at": None, "start_by": None, "decision": None,
+}  # fmt: skip
+
+
+def json_response(body: object) -> bytes:
+    data = json.dumps(body).encode()
+    return b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b" % (len(data), data)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (PROXY_PAGE, "is not an Interlock server (HTTP 404, text/html)"),
+        (json_response({"hello": 1}), "was not understood (there is no name in it; its fields: hello)"),
+        (json_response(ME), "was not understood (there is no items in it; its fields: name, role, workspace)"),
+        (json_response({**ME, "items": [ITEM], "next": None}), "was not understood (TypeError: "),
+    ],
+    ids=["a page", "other fields", "a missing field", "a wrong field"],
+)
+def test_an_answer_that_is_not_understood_is_one_line(shell: Shell, answer: bytes, words: str) -> None:
+    shell.extra = {"INTERLOCK_DATABASE_URL": "", "INTERLOCK_KEY": f"ilk_12345678_{'x' * 43}"}
+    with foreign_server(answer) as url:
+        done = shell("approvals", "list", "--url", url)
+    *_, error = done.err.splitlines()
+    assert (done.code, done.out, "Traceback" in done.err) == (2, "", False)
+    assert error.startswith("Error: ")
+    assert url in error
+    assert words in error

@@ -45,6 +45,7 @@ from interlock.core.ledger.event import Stored
 from interlock.core.policy.policy import People
 from interlock.core.ports import ApprovalQuery, Watch
 from interlock.presenters.approval import approval_item_json, approval_json, decision_result_json, entry_json
+from interlock.sdk.codec import ANSWER_ERRORS, explain_answer_error, not_understood_error
 
 SLOW_DATABASE_SECONDS = 2.0  # of waiting for the database before a message is shown
 ServerUrl = Annotated[
@@ -312,7 +313,12 @@ async def open_review(options: ReviewOptions) -> AsyncIterator[ReviewContext]:
 
         async with open_server_review(login, options.workspace) as review:
             _say(f"Using {login.url} as {review.user}, in the workspace {review.workspace}.")
-            yield ReviewContext(options, review)
+            try:
+                yield ReviewContext(options, review)
+            except UnicodeError:
+                raise
+            except ANSWER_ERRORS as error:  # all that is shown came from the server
+                raise not_understood_error(login.url, explain_answer_error(error)) from error
         return
     _say_what_is_not_used(options)
     async with open_database(options.for_database()) as context:

@@ -29,7 +29,7 @@ from interlock.core.identity import AGENT
 from interlock.core.policy.policy import People
 from interlock.core.ports import ApprovalQuery
 from interlock.runtime.durations import rfc3339
-from interlock.sdk.codec import ResponseBody, not_understood_error, parse_answer
+from interlock.sdk.codec import ResponseBody, not_understood_error
 from interlock.sdk.transport import Transport, parse_server_address
 
 T = TypeVar("T")
@@ -55,7 +55,7 @@ async def open_server_review(login: Login, workspace: str) -> AsyncIterator[Serv
     )
     transport = Transport(address, RETRY_TIMEOUT)
     try:
-        me = parse_answer(_parse_me, await explain_login(login, transport.get("/api/me")))
+        me = transport.parse(_parse_me, await explain_login(login, transport.get("/api/me")))
         if me["role"] == AGENT:
             raise Forbidden(f"This is the key of an agent, which decides nothing. Log in: interlock login {login.url}")
         if workspace not in ("", me["workspace"]):
@@ -121,24 +121,24 @@ class ServerReview:
             "limit": str(query.limit),
         }
         found = await self._get("/api/approvals", {name: value for name, value in given.items() if value})
-        return parse_answer(parse_rows, found)
+        return self._transport.parse(parse_rows, found)
 
     async def show(self, approval_id: str) -> ShownApproval:
-        return parse_answer(parse_view, await self._get(_path(approval_id)))
+        return self._transport.parse(parse_view, await self._get(_path(approval_id)))
 
     async def find_ids(self, part: str, limit: int) -> Sequence[str]:
         found = await self._get("/api/approvals", {"id": part, "limit": str(limit)})
-        return parse_answer(lambda body: [str(item["id"]) for item in body["items"]], found)
+        return self._transport.parse(lambda body: [str(item["id"]) for item in body["items"]], found)
 
     async def decide(self, view: ShownApproval, body: Mapping[str, object], user: str) -> DecisionResult:
         """The server refuses the decision if the arguments are not those of the digest any more."""
         self._check_user(user)
         path = _path(view.row.id, "decision")
-        return _parse_decided(await self._post(path, {**body, "args_sha256": view.row.args_sha256}))
+        return self._parse_decided(await self._post(path, {**body, "args_sha256": view.row.args_sha256}))
 
     async def undo(self, approval_id: str, user: str) -> DecisionResult:
         self._check_user(user)
-        return _parse_decided(await self._post(_path(approval_id, "undo"), {}))
+        return self._parse_decided(await self._post(_path(approval_id, "undo"), {}))
 
     async def delegate(self, approval_id: str, people: People, user: str) -> str:
         self._check_user(user)
@@ -149,7 +149,7 @@ class ServerReview:
     async def resolve(self, approval_id: str, resolution: Resolution, user: str) -> DecisionResult:
         self._check_user(user)
         body = {"ok": resolution.ok, "note": resolution.note, "result": resolution.result}
-        return _parse_decided(await self._post(_path(approval_id, "resolve-unknown"), body))
+        return self._parse_decided(await self._post(_path(approval_id, "resolve-unknown"), body))
 
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[ReviewChanges]:
@@ -171,6 +171,9 @@ class ServerReview:
                 f"You are logged in to {self._login.url} as {self.user}, and cannot act as {user} there. "
                 f"{user} logs in with: interlock login {self._login.url}"
             )
+
+    def _parse_decided(self, body: ResponseBody) -> DecisionResult:
+        return self._transport.parse(parse_decision_result, body, NOT_CERTAIN)
 
     async def _get(self, path: str, params: Mapping[str, str | Sequence[str]] | None = None) -> JsonObject:
         return await explain_login(self._login, self._transport.get(path, params))
@@ -298,7 +301,7 @@ class ServerChanges:
         try:
             event = json.loads(data)
         except (ValueError, RecursionError):
-            raise not_understood_error("an event is no JSON") from None
+            raise not_understood_error(self._login.url, "an event is no JSON") from None
         if isinstance(event, dict) and "approval_id" in event:
             self._skipped += len(self._events) == MAX_EVENTS  # the oldest one leaves
             self._events.append(event)
@@ -306,10 +309,6 @@ class ServerChanges:
 
 def _parse_me(body: ResponseBody) -> ResponseBody:
     return {name: str(body[name]) for name in ("name", "role", "workspace")}
-
-
-def _parse_decided(body: ResponseBody) -> DecisionResult:
-    return parse_answer(parse_decision_result, body, NOT_CERTAIN)
 
 
 def _path(approval_id: str, verb: str = "") -> str:

@@ -10,6 +10,7 @@ import secrets
 from base64 import b64encode
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -28,6 +29,8 @@ from interlock.sdk import codec
 from interlock.sdk.backend import ApprovalRecord, ApprovalRecords, ApprovalStats
 from interlock.sdk.codec import RemoteApprovalStatus, ResponseBody
 from interlock.sdk.transport import FOREVER, RETRY_TIMEOUT, Transport, parse_server_address
+
+T = TypeVar("T")
 
 LONG_POLL_SECONDS = 20.0  # maximum seconds of a long poll
 LONG_POLL_MARGIN = 10.0  # seconds added to the long poll before the read times out
@@ -72,7 +75,7 @@ class Client:
         return codec.proposal_json(call, spec, described, await render_preview(spec, call))
 
     async def check_proposal(self, proposal: Mapping[str, object]) -> Outcome:
-        return codec.parse_outcome(await self._transport.post("/api/calls", proposal))
+        return self._parse(codec.parse_outcome, await self._transport.post("/api/calls", proposal))
 
     async def ask(
         self,
@@ -91,7 +94,7 @@ class Client:
         return await self.ask_call(propose(QUESTION_TOOL, args, run_id, call_id, **more))
 
     async def ask_call(self, call: ToolCall) -> Outcome:
-        return codec.parse_outcome(await self._transport.post("/api/questions", codec.question_json(call)))
+        return self._parse(codec.parse_outcome, await self._transport.post("/api/questions", codec.question_json(call)))
 
     async def wait(
         self, approval_id: str, timeout: float | None = None, *, after_question: int | None = None
@@ -111,7 +114,7 @@ class Client:
                 read_timeout=hold + LONG_POLL_MARGIN,
                 retry_timeout=FOREVER if timeout is None else max(left, BEST_EFFORT_TIMEOUT),
             )
-            outcome = codec.parse_outcome(response)
+            outcome = self._parse(codec.parse_outcome, response)
             if not isinstance(outcome, Waiting) or now() >= deadline:
                 return outcome
             if after_question is not None and max(outcome.questions, default=0) > after_question:
@@ -128,7 +131,7 @@ class Client:
         body = {"lease_seconds": self._lease, "spec_sha256": codec.declared_spec(spec).sha256 if spec else ""}
         named = {"idempotency-key": attempt} if attempt else _idempotency_header()
         response = await self._post(approval_id, "start", body, headers=named, failure_note=NOT_STARTED)
-        execution = codec.parse_execution(approval_id, response)
+        execution = self._parse(partial(codec.parse_execution, approval_id), response, NOT_STARTED)
         if now() - began > self._lease / 3:
             await self.renew(approval_id, execution.fence)
         return execution
@@ -136,23 +139,22 @@ class Client:
     async def renew(self, approval_id: str, fence: int) -> RemoteApprovalStatus:
         body = {"fence": fence, "lease_seconds": self._lease}
         response = await self._post(approval_id, "renew", body, retry_timeout=self._lease / 3)
-        return codec.parse_approval_status(approval_id, response)
+        return self._parse(partial(codec.parse_approval_status, approval_id), response)
 
     async def finish(
         self, approval_id: str, fence: int, result: object = None, *, error: str = ""
     ) -> RemoteApprovalStatus:
         """Record the result, or with `error` the failure. Idempotent."""
         body = {"fence": fence, "ok": not error} | ({"error": error} if error else {"result": result})
-        return codec.parse_approval_status(
-            approval_id, await self._post(approval_id, "finish", body, failure_note=NOT_FINISHED)
-        )
+        response = await self._post(approval_id, "finish", body, failure_note=NOT_FINISHED)
+        return self._parse(partial(codec.parse_approval_status, approval_id), response)
 
     async def abandon(self, approval_id: str, fence: int) -> RemoteApprovalStatus:
         """Mark the call's effect as unknown: the tool was interrupted."""
         response = await self._post(
             approval_id, "abandon", {"fence": fence}, retry_timeout=BEST_EFFORT_TIMEOUT, failure_note=NOT_FINISHED
         )
-        return codec.parse_approval_status(approval_id, response)
+        return self._parse(partial(codec.parse_approval_status, approval_id), response)
 
     async def cancel(self, approval_id: str, reason: str = "") -> RemoteApprovalStatus:
         response = await self._post(
@@ -162,21 +164,21 @@ class Client:
             headers=_idempotency_header(),
             retry_timeout=BEST_EFFORT_TIMEOUT,
         )
-        return codec.parse_approval_status(approval_id, response)
+        return self._parse(partial(codec.parse_approval_status, approval_id), response)
 
     # Questions of reviewers
 
     async def questions(self, approval_id: str) -> Sequence[Question]:
         """Questions of reviewers that the agent has not answered; `Waiting.questions` has their numbers."""
         response = await self._transport.get(f"/api/calls/{_path_segment(approval_id)}/questions")
-        return [Question(each["number"], each["by"], each["text"]) for each in response["items"]]
+        return self._parse(codec.parse_questions, response)
 
     async def answer(self, approval_id: str, number: int, text: str) -> RemoteApprovalStatus:
         """Answer a question; reviewers see the answer beside the card. It is not a decision."""
         response = await self._post(
             approval_id, "answer", {"number": number, "text": text}, headers=_idempotency_header()
         )
-        return codec.parse_approval_status(approval_id, response)
+        return self._parse(partial(codec.parse_approval_status, approval_id), response)
 
     # Approvals as values: with an agent's key its own calls, with a person's key those of the workspace
 
@@ -194,18 +196,18 @@ class Client:
         }
         path = "/api/calls" if await self._has_agent_key() else "/api/approvals"
         given = {name: value for name, value in filters.items() if value}
-        return codec.parse_approval_records(await self._transport.get(path, given))
+        return self._parse(codec.parse_approval_records, await self._transport.get(path, given))
 
     async def show_approval(self, approval_id: str) -> ApprovalRecord:
         name = _path_segment(approval_id)
         path = f"/api/calls/{name}/details" if await self._has_agent_key() else f"/api/approvals/{name}"
-        return codec.parse_approval_record(await self._transport.get(path))
+        return self._parse(codec.parse_approval_record, await self._transport.get(path))
 
     async def stats(self) -> ApprovalStats:
         """Counts of the whole workspace, which only the key of a person may read."""
         if await self._has_agent_key():
             raise Forbidden("Statistics are of the whole workspace: use the key of a person, such as a viewer.")
-        return codec.parse_approval_stats(await self._transport.get("/api/stats"))
+        return self._parse(codec.parse_approval_stats, await self._transport.get("/api/stats"))
 
     async def _has_agent_key(self) -> bool:
         if self._is_agent_key is None:
@@ -216,7 +218,7 @@ class Client:
 
     async def me(self) -> ResponseBody:
         """The user that the key belongs to."""
-        return await self._transport.get("/api/me")
+        return self._parse(codec.parse_me, await self._transport.get("/api/me"))
 
     async def decide(self, approval_id: str, decision: Decision, reviewer: str = "") -> RemoteApprovalStatus:
         """Decide as the user that the key belongs to; a different `reviewer` is refused."""
@@ -225,17 +227,17 @@ class Client:
             raise Forbidden(f"This is the key of {name}, who cannot decide as {reviewer}. Use the key of {reviewer}.")
         path = f"/api/approvals/{_path_segment(approval_id)}/decision"
         response = await self._transport.post(path, codec.decision_json(decision), headers=_idempotency_header())
-        return codec.parse_approval_status(approval_id, response)
+        return self._parse(partial(codec.parse_approval_status, approval_id), response)
 
     # Runs
 
     async def list_runs(self, agent: str) -> Sequence[ResponseBody]:
         """Runs that programs with this key hold or held, the newest first."""
         try:
-            items: list[ResponseBody] = (await self._transport.get("/api/runs", {"agent": agent}))["items"]
+            response = await self._transport.get("/api/runs", {"agent": agent})
         except NotFound:
             raise self._version_mismatch("older") from None
-        return items
+        return self._parse(codec.parse_runs, response)
 
     async def acquire_run(
         self, agent: str, runner: str, run_id: str = "", dead_runners: Sequence[str] = ()
@@ -254,7 +256,7 @@ class Client:
             raise self._version_mismatch("older") from None
         if response.get("api") != API_VERSION:
             raise self._version_mismatch("newer")
-        return response
+        return self._parse(codec.parse_acquired_run, response)
 
     async def renew_run(self, run_id: str, runner: str) -> None:
         body = {"runner": runner, "lease_seconds": self._lease}
@@ -273,7 +275,8 @@ class Client:
     async def pause(self, agent: str, run_id: str, framework_run_id: str, state: bytes) -> Pause:
         """Save a paused run. A repeated call replaces the pause. `framework_run_id` is the framework's own id."""
         body = {"agent": agent, "run_id": run_id, "called": framework_run_id, "state": b64encode(state).decode()}
-        return codec.parse_pause(await self._transport.post("/api/pauses", body, max_bytes=MAX_BODY), state)
+        response = await self._transport.post("/api/pauses", body, max_bytes=MAX_BODY)
+        return self._parse(partial(codec.parse_pause, state=state), response)
 
     async def list_pauses(self, agent: str = "") -> Sequence[Pause]:
         """Paused runs without their state, the longest pause first; at most 10,000."""
@@ -281,8 +284,8 @@ class Client:
         cursor: str | None = ""
         while cursor is not None and len(found) < MAX_LISTED:
             response = await self._transport.get("/api/pauses", {"agent": agent, "cursor": cursor, "limit": "1000"})
-            found += [codec.parse_pause(each) for each in response["items"]]
-            cursor = response["next"]
+            items, cursor = self._parse(codec.parse_pauses, response)
+            found += items
         return found
 
     async def acquire_ready_pauses(
@@ -308,9 +311,10 @@ class Client:
             response = await self._transport.post(
                 "/api/pauses/claim", body | named, read_timeout=hold + LONG_POLL_MARGIN, retry_timeout=retry_timeout
             )
-            dead_runners = [each for each in response["held"] if is_dead(each)][:100]
-            if response["items"] or (now() >= deadline and not dead_runners):
-                return [codec.parse_pause(each) for each in response["items"]]
+            pauses, held = self._parse(codec.parse_claimed_pauses, response)
+            dead_runners = [each for each in held if is_dead(each)][:100]
+            if pauses or (now() >= deadline and not dead_runners):
+                return pauses
             hold = 0.0 if dead_runners else min(LONG_POLL_SECONDS, left)
 
     async def renew_pause(self, run_id: str, fence: int) -> None:
@@ -320,15 +324,13 @@ class Client:
     async def release_pause(self, run_id: str, fence: int, *, failed: bool) -> float:
         """Release the lease; returns the seconds until another process may acquire the run."""
         body = {"run_id": run_id, "fence": fence, "failed": failed}
-        seconds: float = (await self._transport.post("/api/pauses/release", body, retry_timeout=BEST_EFFORT_TIMEOUT))[
-            "seconds"
-        ]
-        return seconds
+        response = await self._transport.post("/api/pauses/release", body, retry_timeout=BEST_EFFORT_TIMEOUT)
+        return self._parse(lambda answer: float(answer["seconds"]), response)
 
     async def complete_pause(self, run_id: str, fence: int) -> bool:
         """Delete the pause; False if the run was paused again meanwhile."""
         response = await self._transport.post("/api/pauses/complete", {"run_id": run_id, "fence": fence})
-        return bool(response["over"])
+        return self._parse(lambda answer: bool(answer["over"]), response)
 
     # Closing
 
@@ -346,6 +348,9 @@ class Client:
     async def _post(self, approval_id: str, verb: str, body: Mapping[str, object], **how: Any) -> ResponseBody:
         return await self._transport.post(f"/api/calls/{_path_segment(approval_id)}/{verb}", body, **how)
 
+    def _parse(self, parse: Callable[[ResponseBody], T], response: ResponseBody, note: str = "") -> T:
+        return self._transport.parse(parse, response, note)
+
     def _version_mismatch(self, which: str) -> Misconfigured:
         return Misconfigured(
             f"The server at {self._transport.address.url} is {which} than this program can talk to. "
@@ -362,9 +367,6 @@ def _path_segment(name: str) -> str:
     if not name or not all(char.isalnum() or char in "-_.:" for char in name) or set(name) <= {"."}:
         raise NotFound(f"{name[:100]!r} is not an id.")
     return name
-
-
-T = TypeVar("T")
 
 
 class SyncClient:

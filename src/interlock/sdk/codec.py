@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from interlock.app.gate import Execution
+from interlock.core.approval.discussion import Question
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.canonical import canonical, read_canonical
 from interlock.core.decision import Approve, Decision, Edit, Reject, Respond
@@ -30,6 +31,9 @@ from interlock.sdk.backend import ApprovalDecision, ApprovalRecord, ApprovalReco
 T = TypeVar("T")
 ResponseBody = Mapping[str, Any]
 WRONG_HOST = "wrong_host"
+MAX_SHOWN_FIELDS = 10  # of an answer that is not understood
+# What reading an answer of another form than expected can raise.
+ANSWER_ERRORS = (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 _RECORD_FIELDS = tuple(
     each.name
     for each in fields(ApprovalRecord)
@@ -45,21 +49,41 @@ class RemoteApprovalStatus:
     status: str
 
 
-def parse_answer(parse: Callable[[ResponseBody], T], body: ResponseBody, note: str = "") -> T:
+def parse_answer(parse: Callable[[ResponseBody], T], body: ResponseBody, url: str, note: str = "") -> T:
     """Parse an answer; raises Misconfigured if it has another form than this program knows. `note` ends the error."""
     try:
         return parse(body)
-    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise not_understood_error(f"{type(error).__name__}: {str(error)[:100]}", note) from error
+    except ANSWER_ERRORS as error:
+        raise not_understood_error(url, f"{explain_answer_error(error)}; {_fields_text(body)}", note) from error
 
 
-def not_understood_error(what: str, note: str = "") -> Misconfigured:
-    advice = "Upgrade the older one of this program and the server."
-    return Misconfigured(f"The server's answer was not understood ({what}). {advice} {note}".rstrip())
+def explain_answer_error(error: Exception) -> str:
+    match error:
+        case KeyError(args=(str(name), *_)):
+            return f"there is no {shown(name)} in it"
+        case _:
+            return f"{type(error).__name__}: {shown(str(error))}"
+
+
+def not_understood_error(url: str, what: str, note: str = "") -> Misconfigured:
+    advice = "Check the address, and upgrade the older one of this program and the server."
+    return Misconfigured(f"The answer of {url} was not understood ({what}). {advice} {note}".rstrip())
+
+
+def shown(text: str, limit: int = 100) -> str:
+    """The beginning of a text from elsewhere, without what could control a terminal."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text[:limit])
+
+
+def _fields_text(body: ResponseBody) -> str:
+    """The names of an answer's fields; their values may be secret."""
+    names = [shown(name, 30) for name in list(body)[:MAX_SHOWN_FIELDS]]
+    more = ", …" if len(body) > MAX_SHOWN_FIELDS else ""
+    return f"its fields: {', '.join(names)}{more}" if names else "it is empty"
 
 
 def parse_outcome(body: ResponseBody) -> Outcome:
-    """Parse an outcome. An unknown one raises Misconfigured, so that the call does not run."""
+    """Parse an outcome. An unknown one raises, so that the call does not run."""
     approval_id, sha256 = body.get("approval_id", ""), body.get("args_sha256", "")
     match body["outcome"]:
         case "proceed":
@@ -72,7 +96,7 @@ def parse_outcome(body: ResponseBody) -> Outcome:
                 body["status"],
                 until=moment,
                 args_sha256=sha256,
-                questions=tuple(body.get("questions", ())),
+                questions=tuple(map(int, body.get("questions", ()))),
             )
         case "refused":
             return Refused(body["reason"], body["status"], approval_id, sha256)
@@ -81,7 +105,7 @@ def parse_outcome(body: ResponseBody) -> Outcome:
         case "finished":
             return Finished(body["status"], body.get("result"), body.get("error") or "", approval_id, sha256)
         case other:
-            raise Misconfigured(f"The server sent {other!r}, which this program does not know. Upgrade the program.")
+            raise ValueError(f"an unknown outcome, {other!r}")
 
 
 def parse_execution(approval_id: str, body: ResponseBody) -> Execution:
@@ -91,6 +115,24 @@ def parse_execution(approval_id: str, body: ResponseBody) -> Execution:
 
 def parse_approval_status(approval_id: str, body: ResponseBody) -> RemoteApprovalStatus:
     return RemoteApprovalStatus(approval_id, body["status"])
+
+
+def parse_questions(body: ResponseBody) -> Sequence[Question]:
+    return [Question(int(each["number"]), str(each["by"]), str(each["text"])) for each in body["items"]]
+
+
+def parse_me(body: ResponseBody) -> ResponseBody:
+    """The user of a key; other fields are passed on."""
+    return {**body, "name": str(body["name"]), "role": str(body["role"])}
+
+
+def parse_runs(body: ResponseBody) -> Sequence[ResponseBody]:
+    return [{**each, "runner": str(each["runner"])} for each in body["items"]]
+
+
+def parse_acquired_run(body: ResponseBody) -> ResponseBody:
+    bytes.fromhex(body["key"])
+    return {**body, "run_id": str(body["run_id"])}
 
 
 def parse_approval_records(body: ResponseBody) -> ApprovalRecords:
@@ -128,6 +170,17 @@ def parse_pause(body: ResponseBody, state: bytes = b"") -> Pause:
         runner=body.get("runner", ""),
         short_id=body["run_id"],
     )
+
+
+def parse_pauses(body: ResponseBody) -> tuple[Sequence[Pause], str | None]:
+    """A page of paused runs, and the cursor of the next one."""
+    cursor = body["next"]
+    return [parse_pause(each) for each in body["items"]], None if cursor is None else str(cursor)
+
+
+def parse_claimed_pauses(body: ResponseBody) -> tuple[Sequence[Pause], Sequence[str]]:
+    """The runs that were acquired, and the runners that hold others."""
+    return [parse_pause(each) for each in body["items"]], [str(each) for each in body["held"]]
 
 
 def parse_error(status: int, body: ResponseBody) -> Error:

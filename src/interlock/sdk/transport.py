@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 import ssl
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from interlock.core.canonical import MAX_BYTES, canonical
 from interlock.core.errors import ClockBehind, Misconfigured, StoreUnavailable, Unauthenticated
-from interlock.sdk.codec import ResponseBody, parse_answer, parse_error
+from interlock.sdk.codec import ResponseBody, parse_answer, parse_error, shown
 
 if TYPE_CHECKING:
     import httpx2
@@ -33,6 +33,7 @@ MAX_LINE_BYTES = 16 * 1024 * 1024  # of an event stream; an event is shorter
 UNAVAILABLE_STATUSES = frozenset({502, 503, 504})  # from the server, or from a proxy that cannot reach it
 
 
+T = TypeVar("T")
 QueryParams = Mapping[str, str | Sequence[str]]
 
 
@@ -50,6 +51,10 @@ class Transport:
         self, path: str, body: Mapping[str, object], *, max_bytes: int = MAX_BYTES, **how: Any
     ) -> ResponseBody:
         return await self._request_with_retry("POST", path, content=canonical(body, max_bytes), **how)
+
+    def parse(self, parse: Callable[[ResponseBody], T], body: ResponseBody, note: str = "") -> T:
+        """Parse an answer of this server; raises Misconfigured if it is not understood. `note` ends the error."""
+        return parse_answer(parse, body, self.address.url, note)
 
     @asynccontextmanager
     async def stream_lines(self, path: str, headers: Mapping[str, str]) -> AsyncIterator[AsyncIterator[str]]:
@@ -132,7 +137,7 @@ class Transport:
         if not ours and status not in UNAVAILABLE_STATUSES:
             raise self._not_interlock_error(response)
         error = (
-            parse_answer(partial(parse_error, status), body)
+            self.parse(partial(parse_error, status), body)
             if ours and body is not None
             else StoreUnavailable(f"HTTP {status}.")
         )
@@ -171,7 +176,7 @@ class Transport:
             return Misconfigured(
                 f"{url} redirects to {response.headers['location'][:200]!r}. Use Interlock's own address."
             )
-        kind = response.headers.get("content-type", "nothing").partition(";")[0]
+        kind = shown(response.headers.get("content-type", "nothing").partition(";")[0])
         return Misconfigured(
             f"{url} is not an Interlock server (HTTP {status}, {kind}). Check the address and the port; "
             "a path belongs to it only if Interlock is served below that path."
@@ -230,7 +235,7 @@ def _backoff_seconds(attempt: int) -> float:
 
 
 def _seconds(text: str) -> float:
-    return float(text) if text.isdigit() else 0.0
+    return float(text[:9]) if text.isascii() and text.isdigit() else 0.0
 
 
 def _object(response: httpx2.Response) -> dict[str, Any] | None:

@@ -270,7 +270,7 @@ async def log_in(request: LoginRequest, proof: SignInProof) -> Login:
     """Sign in, make the key, and sign out again."""
     address = check_address(request.url, insecure=request.insecure)
     async with _connection(address) as http:
-        me = parse_answer(_parse_person, await _prove(http, address, request, proof))
+        me = parse_answer(_parse_person, await _prove(http, address, request, proof), address.url)
         try:
             if me["role"] == AGENT:
                 raise Forbidden("This is the key of an agent, which decides nothing. Use a person's.")
@@ -281,7 +281,7 @@ async def log_in(request: LoginRequest, proof: SignInProof) -> Login:
             if not isinstance(proof, KeyProof):
                 with suppress(Error):
                     await _send(http, "DELETE", "/api/session")
-    return parse_answer(partial(_parse_made_key, request, address, me), answer, KEY_WAS_MADE)
+    return parse_answer(partial(_parse_made_key, request, address, me), answer, address.url, KEY_WAS_MADE)
 
 
 def _parse_made_key(request: LoginRequest, address: ServerAddress, me: Mapping[str, str], made: ResponseBody) -> Login:
@@ -327,7 +327,7 @@ async def _prove(
         case LinkProof(link):
             token = _link_token(link, address)
             who = await _send(http, "POST", "/api/session/link/inspect", {"token": token})
-            if parse_answer(lambda answer: bool(answer["new"]), who):
+            if parse_answer(lambda answer: bool(answer["new"]), who, address.url):
                 raise InvalidRequest("This link is for a new person: open it in a browser, and choose a password.")
             return await _send(http, "POST", "/api/session/link", {"token": token})
         case KeyProof(key):
@@ -380,7 +380,7 @@ async def _send(
         raise Misconfigured(
             f"{http.base_url} is not an Interlock server (HTTP {response.status_code}). Check the address and the port."
         )
-    raise _with_advice(parse_answer(partial(parse_error, response.status_code), found), path)
+    raise _with_advice(parse_answer(partial(parse_error, response.status_code), found, str(http.base_url)), path)
 
 
 async def _read_answer(response: httpx2.Response) -> bytes:
@@ -388,7 +388,7 @@ async def _read_answer(response: httpx2.Response) -> bytes:
     async for piece in response.aiter_bytes():
         content += piece
         if len(content) > MAX_ANSWER:
-            raise not_understood_error(f"it has more than {MAX_ANSWER} bytes")
+            raise not_understood_error(str(response.url), f"it has more than {MAX_ANSWER} bytes")
     return content
 
 
