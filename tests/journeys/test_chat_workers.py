@@ -16,7 +16,7 @@ from tests.databases import Database
 from tests.interlock_server import INTERLOCK, create_keys, run_server
 from tests.journeys.shell import TIMEOUT, end_group
 
-HELP = "what can you do?"  # the script has a lot to say to that
+HELP = "what can I say?"  # the script has a lot to say to that
 
 
 @contextmanager

@@ -246,8 +246,50 @@ def test_only_sentences_for_the_tools_at_hand_are_suggested() -> None:
     assert reply("list posts", tools=few).suggestions == ()
 
 
+@pytest.mark.parametrize(
+    ("said", "start"),
+    [
+        ("Hi", "Hello! I can look things up and propose changes"),
+        ("Hello!", "Hello! I can"),
+        ("hey there, what can you do for me?", "Hello! I can"),
+        ("Good morning :)", "Hello! I can"),
+        ("thanks", "You are welcome. I can"),
+        ("Thank you very much!", "You are welcome. I can"),
+        ("What can you do?", "I can look things up"),
+        ("who are you", "I can look things up"),
+    ],
+)
+def test_small_talk_gets_what_it_can_do_and_three_sentences_to_try(said: str, start: str) -> None:
+    made = reply("list posts", reply("list posts"), said)
+    assert made.text.startswith(start)
+    assert made.tool_requests == ()
+    assert made.suggestions == (
+        "What's on my plate?",
+        'Create an issue titled "Fix the login page"',
+        "Delete the pricing page",
+    )
+    assert all(f"*{each}*" in made.text and calls(each) for each in made.suggestions)
+
+
+def test_what_begins_like_small_talk_is_still_understood() -> None:
+    assert calls("Hi, list posts") == [("cms_list_posts", {})]
+    assert "I do not understand" in reply("hello world").text
+    few = (PromptTool("cms_list_posts", "", {}),)
+    assert reply("hi", tools=few).suggestions == ("List posts",)
+    assert "I know none of the tools" in reply("hi", tools=(PromptTool("other", "", {}),)).text
+
+
+def test_thanks_confirm_nothing() -> None:
+    asked = ToolRequest("call_0_0", "cms_delete_page", '{"slug": "about"}')
+    talk = ("Delete the about page", ModelReply(LABEL, (asked,)), ToolResult(asked.id, asked.tool, CONFIRMING))
+    assert calls(*talk, ModelReply("Shall I go on?"), "yes") == [
+        ("cms_delete_page", {"slug": "about", "confirmed": True})
+    ]
+    assert calls(*talk, ModelReply("Shall I go on?"), "thanks") == []
+
+
 def test_help_lists_all_that_it_understands() -> None:
-    for asked in ("help", "What can you do?"):
+    for asked in ("help", "What can I say?"):
         text = reply(asked).text
         assert all(f"- {sentence.example}" in text for sentence in SENTENCES if sentence.example)
 

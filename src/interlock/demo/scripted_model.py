@@ -20,10 +20,17 @@ from interlock.core.chat.transcript import (
     ToolResult,
 )
 from interlock.demo.plans import Call, ScriptedPlan
-from interlock.demo.sentences import examples_by_subject, find_plan, nearest_sentences
+from interlock.demo.sentences import (
+    examples_by_subject,
+    find_plan,
+    is_small_talk,
+    nearest_sentences,
+    sentences_to_try,
+)
 
 NAME = "demo:scripted"
 LABEL = "I am a small script, not a language model: this is the demo."
+NO_KNOWN_TOOLS = "I know none of the tools that I was given, so there is nothing that I can do here."
 CHUNK_LENGTH = 12  # characters of one chunk of the stream
 
 
@@ -75,7 +82,9 @@ def _react(prompt: Prompt, text: str) -> Reaction:
     if _HELP.fullmatch(text):
         return Reaction(describe_abilities(offered))
     plan = _confirmation(prompt, text) or find_plan(text)
-    return _suggest(text, offered) if plan is None else _follow(plan, offered)
+    if plan is not None:
+        return _follow(plan, offered)
+    return _greet(text, offered) if is_small_talk(text) else _suggest(text, offered)
 
 
 def _continue(prompt: Prompt) -> Reaction:
@@ -106,12 +115,32 @@ def _follow(plan: ScriptedPlan, offered: set[str]) -> Reaction:
     return Reaction(plan.words, plan.calls)
 
 
+def _greet(text: str, offered: set[str]) -> Reaction:
+    """Answer a greeting, thanks, or a question about what it can do: with what it can do, and sentences to try."""
+    able = list(examples_by_subject(offered))
+    if not able:
+        return Reaction(NO_KNOWN_TOOLS)
+    polite = "Hello! " if _HELLO.match(text) else "You are welcome. " if _THANKS.match(text) else ""
+    tries = sentences_to_try(offered)
+    words = (
+        f"{polite}I can look things up and propose changes, which people approve where the policy says so. "
+        f"I work with: {', '.join(able)}. Try {_alternatives(tries)}. Write *help* to see all that I understand."
+    )
+    return Reaction(words, suggestions=tuple(tries))
+
+
+def _alternatives(sentences: Sequence[str]) -> str:
+    return " or ".join(f"*{each}*" for each in sentences)
+
+
 def _suggest(text: str, offered: set[str]) -> Reaction:
     nearest = nearest_sentences(text, offered)
     if not nearest:
-        return Reaction("I know none of the tools that I was given, so there is nothing that I can do here.")
-    known = " or ".join(f"*{each}*" for each in nearest)
-    words = f"I do not understand that. The nearest that I know: {known}. Write *help* to see all that I understand."
+        return Reaction(NO_KNOWN_TOOLS)
+    words = (
+        f"I do not understand that. The nearest that I know: {_alternatives(nearest)}. "
+        "Write *help* to see all that I understand."
+    )
     return Reaction(words, suggestions=tuple(nearest))
 
 
@@ -145,13 +174,15 @@ def _confirmation(prompt: Prompt, text: str) -> ScriptedPlan | None:
     )
 
 
-_HELP = re.compile(r"\s*(?:help|what can (?:you|i) (?:do|say)(?: here)?)[\s.!?]*", re.IGNORECASE)
+_HELP = re.compile(r"\s*(?:help|what (?:can i say|do you understand)(?: here)?)[\s.!?]*", re.IGNORECASE)
+_HELLO = re.compile(r"\s*(?:hi|hello|hey|howdy|good (?:morning|afternoon|evening|day))\b", re.IGNORECASE)
+_THANKS = re.compile(r"\s*(?:many )?(?:thanks|thank you|thx|cheers)\b", re.IGNORECASE)
 
 
 def describe_abilities(offered: set[str]) -> str:
     able = examples_by_subject(offered)
     if not able:
-        return "I know none of the tools that I was given, so there is nothing that I can do here."
+        return NO_KNOWN_TOOLS
     lists = ["\n".join([f"**{subject}**", *(f"- {each}" for each in examples)]) for subject, examples in able.items()]
     return "\n\n".join(["This is what I understand, with other names and numbers too:", *lists])
 

@@ -65,6 +65,17 @@ def nearest_sentences(text: str, offered: set[str]) -> list[str]:
     return sorted(able, key=lambda example: -_similarity(said, _words(example)))[:NEAREST]
 
 
+def is_small_talk(text: str) -> bool:
+    """Whether a message only greets, thanks, or asks what the agent can do."""
+    return len(text) <= MAX_MATCHED and _SMALL_TALK.fullmatch(_straighten_quotes(text).strip()) is not None
+
+
+def sentences_to_try(offered: set[str]) -> list[str]:
+    """Return examples for somebody who does not know what to say: something to read, and to change."""
+    able = [sentence.example for sentence in _offered_sentences(offered)]
+    return sorted(able, key=lambda example: example not in _FIRST_TRIES)[:NEAREST]
+
+
 def examples_by_subject(offered: set[str]) -> dict[str, list[str]]:
     """Return the examples for the tools that the agent has, by what they are about."""
     found: dict[str, list[str]] = {subject: [] for subject in SUBJECTS.values()}
@@ -91,6 +102,13 @@ def _words(text: str) -> list[str]:
     return [word for word in re.findall(r"[a-z]+", text[:MAX_COMPARED].lower()) if word not in _SMALL_WORDS]
 
 
+_FIRST_TRIES = ("What's on my plate?", 'Create an issue titled "Fix the login page"', "Delete the pricing page")
+_SMALL_TALK = re.compile(
+    r"(?:(?:hi|hello|hey|howdy|good (?:morning|afternoon|evening|day)|there|again|all|everyone|many|thanks|thank you"
+    r"|thx|cheers|a lot|so much|very much|great|nice|cool|bye|goodbye|how are you|(?:and )?what can you do|for me|here"
+    r"|what do you do|who are you|what are you|what is this|what's this|how does this work)(?![\w-])[\s,.!?:)-]*)+",
+    re.IGNORECASE,
+)
 _SMALL_WORDS = frozenset(
     {
         *("a", "an", "and", "at", "by", "for", "from", "i", "in", "is", "it", "its", "me", "my", "of", "on", "our"),
