@@ -17,6 +17,7 @@ from interlock.cli.context import (
     CommandContext,
     CommandOptions,
     ServerOptions,
+    User,
     command,
     missing_package_error,
     open_database,
@@ -200,9 +201,6 @@ async def doctor(options: CommandOptions) -> None:
     await run_checks(options)
 
 
-FreezeUser = Annotated[
-    str, typer.Option(metavar="NAME", show_default="the operating system's user", help="Act as this user.")
-]
 FreezeAgent = Annotated[
     str, typer.Option(metavar="NAME", help="Only this agent, with every key that has used its name.")
 ]
@@ -221,7 +219,7 @@ async def freeze(
     agent: FreezeAgent = "",
     key: FreezeKey = "",
     tool: FreezeTool = "",
-    user: FreezeUser = "",
+    user: User = "",
 ) -> None:
     """Emergency stop: no call starts in the workspace, or for one agent, key or tool. For admins."""
     from interlock.cli.commands import freeze
@@ -237,7 +235,7 @@ async def unfreeze(
     agent: FreezeAgent = "",
     key: FreezeKey = "",
     tool: FreezeTool = "",
-    user: FreezeUser = "",
+    user: User = "",
 ) -> None:
     """Lift a freeze; deadlines are extended by its duration. For admins."""
     from interlock.cli.commands import freeze
@@ -256,9 +254,7 @@ async def erase(
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Reason, recorded in the ledger (erasable).")] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be erased.")] = False,
     yes: Yes = False,
-    user: Annotated[
-        str, typer.Option(metavar="NAME", show_default="the operating system's user", help="Act as this user.")
-    ] = "",
+    user: User = "",
 ) -> None:
     """Permanently erase arguments, results and comments of finished calls. The ledger stays valid. For admins."""
     from interlock.cli.commands import erase

@@ -23,47 +23,47 @@ T = TypeVar("T")
 Work = TypeVar("Work", bound=Callable[..., Awaitable[None]])
 COMMON_PANEL = "Common options"
 
+
+def common_option(*names: str, **shown: Any) -> Any:
+    """An option that is listed apart from those of the command."""
+    return typer.Option(*names, rich_help_panel=COMMON_PANEL, **shown)
+
+
 Database = Annotated[
     str,
-    typer.Option(
+    common_option(
         metavar="URL",
-        rich_help_panel=COMMON_PANEL,
         show_default="INTERLOCK_DATABASE_URL, the configuration, or sqlite:///interlock.db",
         help="Database URL.",
     ),
 ]
 Config = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        rich_help_panel=COMMON_PANEL,
-        show_default="interlock.yaml in the working folder, if any",
-        help="Configuration file.",
+    common_option(
+        metavar="FILE", show_default="interlock.yaml in the working folder, if any", help="Configuration file."
     ),
 ]
 # For commands that a client starts in any folder: nothing is read from there.
 TRUSTED_OPTIONS: Mapping[str, object] = {
     "database": Annotated[
         str,
-        typer.Option(
+        common_option(
             metavar="URL",
-            rich_help_panel=COMMON_PANEL,
             show_default="INTERLOCK_DATABASE_URL, or storage.url of the configuration",
             help="Database URL, with an absolute path.",
         ),
     ],
     "config": Annotated[
         Path | None,
-        typer.Option(
+        common_option(
             metavar="FILE",
-            rich_help_panel=COMMON_PANEL,
             show_default="INTERLOCK_CONFIG, or ~/.config/interlock/interlock.yaml",
             help="Configuration file.",
         ),
     ],
 }
-Workspace = Annotated[str, typer.Option(metavar="NAME", rich_help_panel=COMMON_PANEL, help="Workspace to use.")]
-Json = Annotated[bool, typer.Option("--json", rich_help_panel=COMMON_PANEL, help="Print one JSON document.")]
+Workspace = Annotated[str, common_option(metavar="NAME", help="Workspace to use.")]
+Json = Annotated[bool, common_option("--json", help="Print one JSON document.")]
 User = Annotated[
     str, typer.Option(metavar="NAME", show_default="the operating system's user", help="Act as this user.")
 ]

@@ -26,12 +26,12 @@ from interlock.cli.approval_records import (
     parse_view,
 )
 from interlock.cli.context import (
-    COMMON_PANEL,
     CommandContext,
     CommandOptions,
     Config,
     Database,
     Json,
+    common_option,
     open_database,
 )
 from interlock.cli.user_folder import Login, read_logins, spell_server
@@ -50,18 +50,16 @@ from interlock.sdk.codec import ANSWER_ERRORS, explain_answer_error, not_underst
 SLOW_DATABASE_SECONDS = 2.0  # of waiting for the database before a message is shown
 ServerUrl = Annotated[
     str,
-    typer.Option(
+    common_option(
         metavar="URL",
-        rich_help_panel=COMMON_PANEL,
         show_default="the server that you logged in to, if any",
         help="Use this server instead of a database: interlock login URL.",
     ),
 ]
 ReviewWorkspace = Annotated[
     str,
-    typer.Option(
+    common_option(
         metavar="NAME",
-        rich_help_panel=COMMON_PANEL,
         show_default="default; on a server, that of the login",
         help="Workspace to use.",
     ),
@@ -132,6 +130,12 @@ class Review(Protocol):
     async def resolve(self, approval_id: str, resolution: Resolution, user: str) -> DecisionResult: ...
 
     def watch(self) -> AbstractAsyncContextManager[ReviewChanges]: ...
+
+
+async def raise_if_ended(task: asyncio.Task[None] | None) -> None:
+    """Raise the error with which a task in the background ended, if it did."""
+    if task is not None and task.done():
+        await task
 
 
 class DatabaseReview:
@@ -230,8 +234,7 @@ class DatabaseChanges:
 
     async def wait(self, seconds: float) -> bool:
         await self._watch.wait(seconds)
-        if self.timers is not None and self.timers.done():
-            await self.timers
+        await raise_if_ended(self.timers)
         return True
 
     async def new_events(self) -> Sequence[JsonObject]:

@@ -22,7 +22,7 @@ from interlock.cli.approval_records import (
     parse_view,
 )
 from interlock.cli.output import local_time
-from interlock.cli.review import Resolution, ReviewChanges
+from interlock.cli.review import Resolution, ReviewChanges, raise_if_ended
 from interlock.cli.user_folder import Login
 from interlock.core.errors import Forbidden, InvalidRequest, Misconfigured, NotFound, StoreUnavailable, Unauthenticated
 from interlock.core.identity import AGENT
@@ -211,15 +211,13 @@ class ServerChanges:
         await asyncio.sleep(SETTLE_SECONDS)
         self._changed.clear()
         self._reload_at = 0.0
-        if self.following is not None and self.following.done():
-            await self.following
+        await raise_if_ended(self.following)
         return True
 
     async def wait_connected(self) -> None:
         """Wait for the beginning of the stream, or for the error that ended it."""
         await self._connected.wait()
-        if self.following is not None and self.following.done():
-            await self.following
+        await raise_if_ended(self.following)
 
     async def new_events(self) -> Sequence[JsonObject]:
         found = list(self._events)

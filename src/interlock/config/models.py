@@ -37,6 +37,7 @@ PACK_SETTINGS: Mapping[str, tuple[str, ...]] = {  # settings of each pack under 
     "linear": ("key", "team", "url"),
     "okr": (),
 }
+MIN_REDACTED_LENGTH = 8  # characters: a shorter text cannot be told from ordinary words
 OWN_PACK_KEY = "use"  # in the settings of a pack from outside: where its tools are, `module:attribute`
 JsonMapping = Mapping[str, object]
 DEFAULT_MODEL_KEY = "default"  # among the models: the one for agents that name none
@@ -242,6 +243,14 @@ class McpServerSettings:
     idempotent: tuple[str, ...] = ()
     workspaces: tuple[str, ...] = (DEFAULT_WORKSPACE,)
     tools: Mapping[str, ToolSettings] = field(default_factory=dict)
+
+    def redact(self, text: str) -> str:
+        """A message of this server, without what it was given to sign in with."""
+        secrets = {*self.headers.values(), *self.env.values(), self.url}
+        for secret in sorted(secrets, key=len, reverse=True):
+            if len(secret) >= MIN_REDACTED_LENGTH:
+                text = text.replace(secret, "…")
+        return text
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,6 @@ from interlock.runtime.json_schema import validate
 
 MAX_TOOLS = 1_000
 MAX_PAGES = 100
-MIN_SECRET_LENGTH = 8  # characters: a shorter text cannot be told from ordinary words
 CONNECTION_ERRORS = (types.CONNECTION_CLOSED, types.REQUEST_TIMEOUT)
 
 
@@ -100,7 +99,7 @@ class McpConnection:
             try:
                 await self._connect(stderr_tail)
             except Exception as error:  # noqa: BLE001  any error is reported, and the connection retried
-                self._error = self._redact(_failure_reason(error, stderr_tail))
+                self._error = self.server.redact(_failure_reason(error, stderr_tail))
             if self._client is not None:
                 self._client, tries = None, 0
             self.attempted.set()
@@ -264,7 +263,7 @@ class McpConnection:
             await self._refresh(client)
         except Exception as error:  # noqa: BLE001  the listing failed, so the tool is not called
             self._stale.set()
-            said = self._redact(_failure_reason(error))
+            said = self.server.redact(_failure_reason(error))
             raise ToolFailed(f'The MCP server "{self.name}" could not be asked: {said}. Nothing was run.') from None
         if definition.spec.sha256 not in {tool.spec.sha256 for tool in self.tools}:
             raise ToolFailed(
@@ -273,7 +272,7 @@ class McpConnection:
             )
 
     def _call_error(self, definition: McpToolDefinition, error: MCPError) -> ToolFailed:
-        said = self._redact(error.message)
+        said = self.server.redact(error.message)
         if error.code in CONNECTION_ERRORS:
             self._stale.set()
             return self._effect_unknown(definition, said)
@@ -281,16 +280,9 @@ class McpConnection:
 
     def _effect_unknown(self, definition: McpToolDefinition, said: str) -> EffectUnknown:
         return EffectUnknown(
-            f'The MCP server "{self.name}" gave no answer to {definition.tool} ({self._redact(said)}). It may have run:'
-            " look before you call it again."
+            f'The MCP server "{self.name}" gave no answer to {definition.tool} ({self.server.redact(said)}). '
+            "It may have run: look before you call it again."
         )
-
-    def _redact(self, text: str) -> str:
-        secrets = {*self.server.headers.values(), *self.server.env.values(), self.server.url}
-        for secret in sorted(secrets, key=len, reverse=True):
-            if len(secret) >= MIN_SECRET_LENGTH:
-                text = text.replace(secret, "…")
-        return text
 
 
 async def _list_tools(client: Client) -> Sequence[types.Tool]:

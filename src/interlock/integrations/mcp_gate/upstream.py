@@ -45,7 +45,6 @@ from interlock.integrations.mcp_gate.frames import (
 MAX_TOOLS = 1_000
 MAX_PAGES = 100
 LIST_TIMEOUT = 30.0  # seconds, for requests that the gate makes itself
-MIN_SECRET_LENGTH = 8  # characters; a shorter value could not be told apart from other text
 STREAM_CLOSED = (anyio.ClosedResourceError, anyio.BrokenResourceError)
 REMOVED_METHODS = (
     "initialize",
@@ -165,7 +164,7 @@ class Upstream:
             ended = str(cause) or type(cause).__name__
         finally:
             said = stderr_tail.last()
-            self._close_reason = self._redact(f"{ended} ({said})" if said else ended)
+            self._close_reason = self.server.redact(f"{ended} ({said})" if said else ended)
             self._open.set()
             for answer in self._pending.values():
                 if not answer.done():
@@ -187,13 +186,6 @@ class Upstream:
     @property
     def close_reason(self) -> str:
         return self._close_reason
-
-    def _redact(self, text: str) -> str:
-        secrets = {*self.server.headers.values(), *self.server.env.values(), self.server.url}
-        for secret in sorted(secrets, key=len, reverse=True):
-            if len(secret) >= MIN_SECRET_LENGTH:
-                text = text.replace(secret, "…")
-        return text
 
 
 # Several servers as one

@@ -5,7 +5,7 @@ The card shows all the arguments below.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import unified_diff
 from typing import cast
 
@@ -25,6 +25,7 @@ PRIORITIES = ("No priority", "Urgent", "High", "Medium", "Low")
 MAX_VALUE = 200  # characters of one value
 UNASSIGNED = "nobody"
 MAX_NAMED = 10
+LABELS = {"starts_at": "start", "ends_at": "end"}  # of fields whose name is no word
 
 
 # Sentences
@@ -42,10 +43,9 @@ def describe_create_issue(args: Args) -> str:
 
 
 def describe_update_issue(args: Args) -> str:
-    changes = [f"title to {_quoted(args['title'])}"] if "title" in args else []
-    changes += [f"priority to {_priority(args['priority'])}"] if "priority" in args else []
-    changes += [f"description to {_quoted(args['description'])}"] if "description" in args else []
-    return f"Update issue {_short(args['id'])}: {', '.join(changes)}"
+    return (
+        f"Update issue {_short(args['id'])}: {_changes(args, title=_quoted, priority=_priority, description=_quoted)}"
+    )
 
 
 def describe_delete_issue(args: Args) -> str:
@@ -85,10 +85,12 @@ def describe_create_cycle(args: Args) -> str:
 
 
 def describe_update_cycle(args: Args) -> str:
-    changes = [f"name to {_quoted(args['name'])}"] if "name" in args else []
-    changes += [f"start to {_short(args['starts_at'])}"] if "starts_at" in args else []
-    changes += [f"end to {_short(args['ends_at'])}"] if "ends_at" in args else []
-    return f"Update cycle {_short(args['id'])}: {', '.join(changes)}"
+    return f"Update cycle {_short(args['id'])}: {_changes(args, name=_quoted, starts_at=_short, ends_at=_short)}"
+
+
+def _changes(args: Args, **shown: Callable[[object], str]) -> str:
+    """The new values of the fields that change, each as its function shows it."""
+    return ", ".join(f"{LABELS.get(name, name)} to {show(args[name])}" for name, show in shown.items() if name in args)
 
 
 def _in_team(args: Args) -> str:
