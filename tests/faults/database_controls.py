@@ -13,11 +13,17 @@ from interlock.core.ports import ApprovalStep, ReviewerStep
 from interlock.storage.engine.transaction import Transaction
 from interlock.storage.store import SqlStore
 
+ONE_STEP_LOST = (  # a batch that was reported as committed, and was not: each call in it is one step behind
+    "was pending and is gone",
+    "was approved and is pending",
+    "was running and is approved",
+    "was succeeded and is running",
+)
 NOTICED = {  # parts of what the checkers report of each, of which one has to be there
-    "no-fsync": (" and is ",),  # acknowledged, and then not so
+    "no-fsync": ("was succeeded and is gone", "was ran and is gone"),  # all that was committed of a call is lost
     "done-again": ("error already_decided", "error already_started"),
-    "taken-for-done": (" and is ",),
-    "unheard": (" and is ",),
+    "taken-for-done": ONE_STEP_LOST,
+    "unheard": ONE_STEP_LOST,
     "fail-open": ("was ran and is ",),
     "callers-clock": ("gave approved and not expired", "Approved after the deadline."),
     "not-behind": ("and not clock_behind",),

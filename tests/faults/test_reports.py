@@ -3,6 +3,7 @@
 import pytest
 
 from tests.faults.__main__ import SUITES
+from tests.faults.database_controls import NOTICED
 from tests.faults.reports import is_noticed
 
 pytestmark = pytest.mark.smoke  # no process is started
@@ -27,6 +28,18 @@ def test_every_red_control_names_what_is_noticed() -> None:
     assert controls
     for suite, name, control in controls:
         assert not is_noticed(["something else"], control.noticed), (suite, name)
+
+
+def test_a_lost_disk_and_a_lost_batch_are_told_apart() -> None:
+    """Both are acknowledged and then not so: of the one nothing is left of a call, by the other it is a step behind."""
+    disk, batch, start = "id was succeeded and is gone", "id was pending and is gone", "id was ran and is approved"
+    assert is_noticed([disk], NOTICED["no-fsync"])
+    assert not is_noticed([batch, start], NOTICED["no-fsync"])
+    for control in ("taken-for-done", "unheard"):
+        assert is_noticed([batch], NOTICED[control])
+        assert not is_noticed([disk, start], NOTICED[control])
+    assert is_noticed([start], NOTICED["fail-open"])
+    assert not is_noticed([disk, batch], NOTICED["fail-open"])
 
 
 def test_suites_are_chosen_by_name_or_by_its_beginning() -> None:
