@@ -212,6 +212,9 @@ async def test_a_command_for_a_database_says_where_to_run_it(
         assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
         assert f"For {server.url}, to which you are logged in, use its web app, or run the command" in done.err
     assert not (shell.folder / "interlock.db").exists()
+    policy = shell.folder / "policy.yaml"
+    policy.write_text("version: 1\n")
+    assert shell("policy", "check", str(policy)).code == 0  # needs no database
     assert shell("users", "add", "ann", "--database", "sqlite:///own.db").code == 0
 
 

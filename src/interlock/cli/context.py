@@ -196,7 +196,10 @@ def _refuse_if_logged_in(options: CommandOptions, settings: Settings, gone: Path
 
     if options.database or settings.file is not None or names_storage():
         return
-    login = read_logins().find()
+    try:
+        login = read_logins().find()
+    except Misconfigured:
+        return  # a file of logins that is not used is no reason to refuse a database
     if login is not None:
         raise Misconfigured(
             f"This command works on a database, and there is none at {gone}. For {login.url}, to which you are logged "
