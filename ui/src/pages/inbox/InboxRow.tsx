@@ -164,7 +164,7 @@ function RowNote({ row, me }: Pick<InboxRowProps, "row" | "me">) {
   );
 }
 
-const claimLabel = (by: string, me: string) => (by === me ? messages.youAreOnIt : messages.isOnIt(by));
+const claimLabel = (by: string, me: string) => (by === me ? messages.assignedToYou : messages.assignedTo(by));
 
 /** Who decided and when; approved and rejected differ by sign and color. */
 function EndState({ row, me }: Pick<InboxRowProps, "row" | "me">) {
