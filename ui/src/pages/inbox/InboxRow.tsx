@@ -3,7 +3,7 @@ import { memo, type MouseEvent } from "react";
 import { splitAtoms } from "../../card/VisibleText";
 import { escapeInvisible } from "../../components/escapeInvisible";
 import { IconAnswered, IconCheck, IconClock, IconClose, IconWarning } from "../../components/icons";
-import { RiskMark, type RiskLevel } from "../../components/RiskMark";
+import { RiskMark, riskLevelOf, type RiskLevel } from "../../components/RiskMark";
 import { formatSpan } from "../../components/TimeAgo";
 import type { FeedRow } from "./feed";
 import css from "./InboxRow.module.css";
@@ -78,11 +78,9 @@ export function oneLine(sentence: string): string {
 
 const QUESTION_TOOL = "request_human_input"; // the server's tool for questions; nobody else can have its name
 
-/** The shape for the row: questions have no risk, and what cannot be taken back has a shape of its own. */
+/** The shape for the row: questions have no risk. */
 export function riskMark({ tool, effect, risk }: Pick<FeedRow, "tool" | "effect" | "risk">): RiskLevel {
-  if (tool === QUESTION_TOOL) return "question";
-  if (effect === "destructive") return "destructive";
-  return risk === "high" || risk === "low" ? risk : "medium";
+  return tool === QUESTION_TOOL ? "question" : riskLevelOf(risk, effect);
 }
 
 function Mark({ row, isSelected, onToggle }: Pick<InboxRowProps, "row" | "isSelected" | "onToggle">) {
