@@ -294,6 +294,7 @@ def test_a_row_says_in_little_room_what_is_asked_by_whom_for_whom_and_until_when
     expect(row(page, mail).get_by_role("img", name=re.compile(r"left$"))).to_be_visible()
     expect(row(page, mail)).not_to_contain_text("thread-1")
     expect(row(page, mail)).to_contain_text("Run send_mail: body =")
+    expect(row(page, mail).get_by_text("send_mail")).to_have_count(1)
 
 
 # R36

@@ -3,6 +3,7 @@ import { memo, type MouseEvent } from "react";
 import { splitAtoms } from "../../card/VisibleText";
 import { escapeInvisible } from "../../components/escapeInvisible";
 import { IconAnswered, IconCheck, IconClock, IconClose, IconWarning } from "../../components/icons";
+import { namesTool } from "../../components/namesTool";
 import { RiskMark, riskLevelOf, type RiskLevel } from "../../components/RiskMark";
 import { formatSpan } from "../../components/TimeAgo";
 import type { FeedRow } from "./feed";
@@ -100,11 +101,13 @@ function Mark({ row, isSelected, onToggle }: Pick<InboxRowProps, "row" | "isSele
   );
 }
 
-/** Tool, agent, requester and age. */
+/** Tool, if the sentence does not begin with it, agent, requester and age. */
 function RowOrigin({ row }: { row: FeedRow }) {
   return (
     <span className={css.origin}>
-      <bdi className={css.tool}>{riskMark(row) === "question" ? messages.question : row.tool}</bdi>
+      {!namesTool(row.sentence, row.tool) && (
+        <bdi className={css.tool}>{riskMark(row) === "question" ? messages.question : row.tool}</bdi>
+      )}
       <bdi className={css.name}>{escapeInvisible(row.agent)}</bdi>
       {row.requester && (
         <bdi className={css.name} data-requester>
