@@ -148,7 +148,7 @@ function ArgumentsSection({ state }: { state: ApprovalCardState }) {
   const shown = (
     <>
       <FindingsBox now={state.approval} acknowledgements={state.acknowledgements} />
-      <Arguments approval={state.approval} acknowledgements={state.acknowledgements} />
+      <Arguments approval={state.approval} />
     </>
   );
   if (!isQuestion(state.approval) || state.approval.alarms.length) return shown;
