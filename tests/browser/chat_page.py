@@ -38,6 +38,13 @@ class ChatPage:
         expect(self.said.last).to_contain_text(text)
         expect(self.field).to_have_value("")
 
+    def confirm(self) -> None:
+        """Say yes to a confirmation of high risk, which takes a hold of one second."""
+        self.confirmation.get_by_role("button", name="Hold to approve").hover()
+        self.page.mouse.down()
+        expect(self.confirmation).to_have_count(0)
+        self.page.mouse.up()
+
     def calls(self, tool: str) -> Locator:
         return self.page.locator(f"[data-call={tool}]")
 

@@ -172,3 +172,9 @@ def wait_until(happened: Callable[[], bool], seconds: float = 60) -> None:
     while not happened():
         assert time.monotonic() < end, "it never happened"
         time.sleep(0.02)
+
+
+def reload_anyway(page: Page) -> None:
+    """Reload a page that asks before it is left."""
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.reload()

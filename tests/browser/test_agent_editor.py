@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.site import READY, Site, Visit
+from tests.browser.site import READY, Site, Visit, reload_anyway
 from tests.browser.test_axe import SCHEMES, assert_no_barrier
 
 
@@ -48,6 +48,8 @@ def test_an_agent_is_created_tried_copied_and_deleted_in_the_page(site: Site, vi
     expect(choose_tool(page, "cms_delete_page")).to_be_checked()
     page.get_by_role("checkbox", name="writer").check()
     page.get_by_label("Turns").fill("12")
+    reload_anyway(page)
+    expect(page.get_by_label("Instructions")).to_have_value("You look after the pages at night.")
     page.get_by_role("button", name="Create agent").click()
     expect(page).to_have_url(re.compile("/agents/night$"))
     expect(page.get_by_text("This agent was made here")).to_be_visible()

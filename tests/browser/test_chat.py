@@ -166,7 +166,9 @@ def test_a_confirmation_is_answered_by_no_by_something_else_and_by_yes(site: Sit
     chat.say("hm, what is on it?")
     expect(closed.last).to_contain_text("This question is closed.")
     chat.say("delete the pricing page")
-    chat.confirmation.get_by_role("button", name="Yes, do it").click()
+    chat.confirmation.get_by_role("button", name="Hold to approve").click()  # too short: it says how it works
+    expect(chat.confirmation.get_by_label("Type cms_delete_page to approve")).to_be_visible()
+    chat.confirm()
     expect(chat.replies.last).to_contain_text("deleted")
     expect(chat.calls("cms_delete_page").last).to_have_attribute("data-state", "succeeded")
     expect(chat.said.last).to_have_text(re.compile("yes$"))

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.site import READY, Site, Visit
+from tests.browser.site import READY, Site, Visit, reload_anyway
 
 POST = "/api/content/posts/spring-news"
 
@@ -35,6 +35,8 @@ def test_a_post_is_created_edited_and_deleted_in_the_page(site: Site, visit: Vis
     form.get_by_label("Text").fill("It is **warm**.")
     form.get_by_label("Status").select_option("published")
     expect(form).to_contain_text("Saving publishes it: everybody can read it at once.")
+    reload_anyway(page)
+    expect(form.get_by_label("Text")).to_have_value("It is **warm**.")
     form.get_by_role("button", name="Save changes").click()
     history = page.get_by_role("list", name="History")
     expect(history.get_by_role("listitem")).to_have_count(2)
@@ -95,12 +97,14 @@ def test_an_objective_with_a_key_result_is_created_edited_and_deleted(site: Site
     form.get_by_label("Title").fill("Answered within a day")
     form.get_by_label("Target").fill("90")
     form.get_by_label("Unit").fill("%")
+    reload_anyway(page)
     form.get_by_role("button", name="Add key result").click()
     results = page.get_by_role("list", name="Key results")
     expect(results).to_contain_text("Answered within a day: 0 of 90 %")
     page.get_by_role("button", name="Edit KR-7").click()
     form = page.get_by_role("form", name="Edit KR-7")
     form.get_by_label("Current").fill("45")
+    reload_anyway(page)
     form.get_by_role("button", name="Save changes").click()
     expect(results).to_contain_text("45 of 90 %")
     expect(results).to_contain_text("50 %")

@@ -121,6 +121,13 @@ def test_a_key_is_shown_once_works_and_is_revoked(site: Site, visit: Visit) -> N
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Name").fill("billing")
     dialog.get_by_role("textbox", name="Agent").fill("billing")
+    assert dialog.get_by_label("Acts for").locator("option").evaluate_all("all => all.map((one) => one.value)") == [
+        "",
+        "none",
+        "any",
+        "ann",
+    ]
+    dialog.get_by_label("Acts for").select_option("ann")
     dialog.get_by_role("button", name="Create key").click()
     key = dialog.locator("[data-secret]").inner_text()
     dialog.get_by_role("button", name="Copy").click()
@@ -128,6 +135,9 @@ def test_a_key_is_shown_once_works_and_is_revoked(site: Site, visit: Visit) -> N
     agent = site.server.client(key)
     site.clients.append(agent)
     assert agent.get("/api/me").json()["role"] == "agent"
+    assert [made["requester"] for made in site.admin.get("/api/keys").json()["items"] if made["name"] == "billing"] == [
+        "ann"
+    ]
     dialog.get_by_role("button", name="Done").click()
     expect(page.get_by_text(key)).to_have_count(0)
     page.get_by_role("button", name="Revoke billing").click()

@@ -51,6 +51,7 @@ async def test_the_first_call_tells_what_would_happen_and_shows_no_card(database
         assert result["requires_confirmation"] is True
         assert result["message"] == "Delete About. This cannot be undone."
         assert result["would"] == "Page About, 3 sections"
+        assert (result["effect"], result["risk"]) == ("destructive", "high")
         assert (chat.effects.calls, await chat.pending_approvals(thread), await chat.entries(thread, "asked")) == (
             [],
             [],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,6 +61,29 @@ def test_a_tool_without_words_of_its_own_says_what_it_is_called_with() -> None: 
     assert call_sentence(spec, redact_args({"path": "a.txt"}, spec)) == "Delete file: path = a.txt"
     assert spec.sentence({"path": "a.txt"}) == "Delete file: path = a.txt"
     assert spec.sentence({}) == "Delete file"
+
+
+MAIL = {"to": "ann", "body": "Hi", "cc": "bob", "bcc": "eve"}
+
+
+@pytest.mark.parametrize(
+    ("names", "required", "listed"),
+    [
+        (["to", "cc", "body"], ["body"], ["to", "cc", "body", "bcc"]),
+        (["body", "cc", "to"], ["to", "other", "body"], ["to", "body", "cc", "bcc"]),  # sorted: the order was lost
+        (["body", "cc", "to"], None, ["body", "cc", "to", "bcc"]),
+    ],
+)
+def test_arguments_are_listed_in_the_order_of_a_trusted_schema(  # R2
+    names: list[str], required: list[str] | None, listed: list[str]
+) -> None:
+    schema = {"properties": {name: {} for name in names}, **({"required": required} if required else {})}
+    spec = ToolSpec("send_mail", schema=schema)
+    assert call_sentence(spec, redact_args({**MAIL}, spec)) == "Send mail: " + ", ".join(
+        f"{n} = {MAIL[n]}" for n in listed
+    )
+    claimed = replace(spec, declared=True)
+    assert call_sentence(claimed, redact_args({**MAIL}, spec)).startswith("Run send_mail: bcc = eve, body = Hi")
 
 
 def test_the_name_that_an_agent_chose_never_reads_as_words_of_the_server() -> None:  # R2

@@ -11,6 +11,7 @@ from interlock.chat.thread_lease import LeasedThread
 from interlock.chat.tool import CONFIRMED
 from interlock.core.call import ToolCall, ToolSpec, redact
 from interlock.core.canonical import canonical, digest
+from interlock.core.card import risk_level
 from interlock.core.chat.thread import Confirmation, NewThreadEntry
 from interlock.core.chat.transcript import PendingCall
 from interlock.core.decision import Acknowledgement, Approve, Reviewer
@@ -78,6 +79,8 @@ class ConfirmationFlow:
             "requires_confirmation": True,
             "message": call_sentence(spec, shown),
             "would": stored_preview(spec, proposed.args, shown, would.text),
+            "effect": spec.effect,
+            "risk": self._risk(proposed, spec),
             "how": HOW_TO_CONFIRM,
         }
         body = {
@@ -90,6 +93,11 @@ class ConfirmationFlow:
         await self.leased_thread.request_confirmation(
             confirmation, NewThreadEntry("resulted", f"agent:{self.leased_thread.thread.agent}", body)
         )
+
+    def _risk(self, proposed: ToolCall, spec: ToolSpec) -> str:
+        """Return the risk that the card of the call would show."""
+        verdict = judge(self.services.gate.policy, proposed, spec).verdict
+        return risk_level(spec.effect, verdict.priority if isinstance(verdict, Ask) else proposed.priority)
 
     async def decide(self, proposed: ToolCall, outcome: Outcome) -> Outcome:
         """Decide the call with the person's confirmation. If a rule requires others, they get a card."""

@@ -16,7 +16,14 @@ from interlock.core.canonical import canonical, read_canonical
 from interlock.core.card import Finding, escape_invisible, find_findings, head_and_tail
 from interlock.core.ledger.event import Payload
 from interlock.core.masking import mask_text
-from interlock.core.sentence import MAX_NAME, GeneratedSentence, arguments_sentence, exact_title, tool_title
+from interlock.core.sentence import (
+    MAX_NAME,
+    GeneratedSentence,
+    argument_order,
+    arguments_sentence,
+    exact_title,
+    tool_title,
+)
 
 MAX_NAMED = 10  # hidden arguments that a finding spells out
 AGENT_SECRET = "agent_secret:"  # noqa: S105  the id of a finding
@@ -65,7 +72,8 @@ def call_sentence(spec: ToolSpec, shown: RedactedArgs) -> str:
         own = spec.described(shown.value)
         if own:
             return own
-    return arguments_sentence(_title(spec), shown.value, shown.secrets)
+    order = () if spec.declared else argument_order(spec.schema)  # an agent's order could push arguments out of sight
+    return arguments_sentence(_title(spec), shown.value, shown.secrets, order=order)
 
 
 def stored_preview(spec: ToolSpec, args: bytes, shown: RedactedArgs, preview: str) -> str:

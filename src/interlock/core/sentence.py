@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass
 from string import Formatter
 from unicodedata import category
@@ -48,12 +48,27 @@ def exact_title(name: str) -> str:
     return f"Run {_name(name)}"
 
 
-def arguments_sentence(title: str, shown: Mapping[str, object], secrets: Set[str] = frozenset()) -> str:
-    """List redacted arguments after a title; `secrets` are the pointers to hidden values."""
-    listed = [_argument(name, shown[name], secrets) for name in list(shown)[:MAX_ARGUMENTS]]
+def arguments_sentence(
+    title: str, shown: Mapping[str, object], secrets: Set[str] = frozenset(), *, order: Iterable[str] = ()
+) -> str:
+    """List redacted arguments after a title, those of `order` first; `secrets` are the pointers to hidden values."""
+    names = list(dict.fromkeys([*(name for name in order if name in shown), *shown]))
+    listed = [_argument(name, shown[name], secrets) for name in names[:MAX_ARGUMENTS]]
     more = len(shown) - len(listed)
     listed += [f"and {more} more {'argument' if more == 1 else 'arguments'}"] if more else []
     return f"{title}: {', '.join(listed)}" if listed else title
+
+
+def argument_order(schema: Mapping[str, object] | None) -> tuple[str, ...]:
+    """The arguments as the author of a schema ordered them, as the card shows them.
+
+    Where they are sorted, the order was lost on the way: then required arguments come first, in their own order.
+    """
+    properties, required = (schema or {}).get("properties"), (schema or {}).get("required")
+    names = list(properties) if isinstance(properties, Mapping) else []
+    if names == sorted(names) and isinstance(required, list):
+        names = [*(name for name in required if name in names), *names]
+    return tuple(dict.fromkeys(names))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,13 @@ import { DecisionPanel } from "./DecisionPanel";
 import { Discussion } from "./Discussion";
 import { FindingsBox } from "./Findings";
 import * as messages from "./messages";
-import { Outcome } from "./Outcome";
 import { Quorum } from "./Quorum";
 import { isQuestion } from "./Risk";
 import { ToolPreview } from "./ToolPreview";
 import { useApprovalCard, type ApprovalCardState } from "./useApprovalCard";
 import { useArgumentsSeen } from "./useArgumentsSeen";
 
+const Outcome = lazy(async () => ({ default: (await import("./Outcome")).Outcome })); // not needed to decide
 const CardEditor = lazy(async () => ({ default: (await import("./CardEditor")).CardEditor }));
 
 /** Card actions for a page's keyboard shortcuts; each does no more than the card's own buttons. */
@@ -106,7 +106,11 @@ function Card({ approval, isOutdated, location, onChanged, onTooEarly, ref }: Lo
         {state.newEdits && approval.status === "pending" && (
           <EditsNotice edits={state.newEdits} onReviewed={state.acceptChanges} />
         )}
-        <Outcome state={state} />
+        {approval.status !== "pending" && (
+          <Suspense fallback={<Loading />}>
+            <Outcome state={state} />
+          </Suspense>
+        )}
         <Quorum approval={approval} />
         {isEditing ? (
           <Suspense fallback={<Loading label={messages.loadingEditor} />}>
@@ -148,7 +152,7 @@ function ArgumentsSection({ state }: { state: ApprovalCardState }) {
   const shown = (
     <>
       <FindingsBox now={state.approval} acknowledgements={state.acknowledgements} />
-      <Arguments approval={state.approval} acknowledgements={state.acknowledgements} />
+      <Arguments approval={state.approval} />
     </>
   );
   if (!isQuestion(state.approval) || state.approval.alarms.length) return shown;

@@ -4,7 +4,9 @@ import { HighRiskApproval } from "./HighRiskApproval";
 import * as messages from "./messages";
 
 export interface ApproveButtonProps {
-  approval: Pick<ApprovalSnapshot, "tool" | "card">;
+  approval: { tool: string; card: Pick<ApprovalSnapshot["card"], "risk" | "tool"> };
+  /** Instead of "Approve", where no hold is needed. */
+  label?: string;
   /** What is approved, after "Approve": " with 2 changes". */
   what?: string;
   ready: boolean;
@@ -16,9 +18,18 @@ export interface ApproveButtonProps {
   onTooEarly?: () => void;
 }
 
-/** The only control that lets a single call run, as it is or edited: high risk takes more than a click. */
+/** The only control that lets a single call run, as it is, edited or confirmed: high risk takes more than a click. */
 export function ApproveButton(props: ApproveButtonProps) {
-  const { approval, what = "", ready, settled, sending, onApprove, onTooEarly } = props;
+  const {
+    approval,
+    what = "",
+    label = messages.approveWithWhat(what),
+    ready,
+    settled,
+    sending,
+    onApprove,
+    onTooEarly,
+  } = props;
   if (approval.card.risk === "high") return <HighRiskApproval {...props} />;
   return (
     <Button
@@ -29,7 +40,7 @@ export function ApproveButton(props: ApproveButtonProps) {
       loading={sending}
       onClick={() => ready && (settled ? onApprove() : onTooEarly?.())}
     >
-      {messages.approveWithWhat(what)}
+      {label}
     </Button>
   );
 }

@@ -16,7 +16,7 @@ import {
 import css from "./Arguments.module.css";
 import { ArgumentTable } from "./ArgumentTable";
 import { ArgumentValue, isWide } from "./ArgumentValue";
-import { FindingLine, type Acknowledgements } from "./Findings";
+import { FindingMark } from "./Findings";
 import { VisibleText } from "./VisibleText";
 
 const MAX_INDENT = 8; // indented levels; more would leave no room on a phone
@@ -25,13 +25,7 @@ const STEP = 500;
 const DIGEST_LENGTH = 8;
 
 /** All arguments from the stored bytes; long lists in steps, arguments with an alarm always. */
-export function Arguments({
-  approval,
-  acknowledgements,
-}: {
-  approval: ApprovalSnapshot;
-  acknowledgements: Acknowledgements;
-}) {
+export function Arguments({ approval }: { approval: ApprovalSnapshot }) {
   const [folded, setFolded] = useState<ReadonlySet<string>>(new Set());
   const [limit, setLimit] = useState(INITIAL_LIMIT);
   const fields = approval.card.fields;
@@ -67,7 +61,6 @@ export function Arguments({
               findings={[line, ...inside].flatMap((each) =>
                 "row" in each ? findingsOf(each.row.field) : [],
               )}
-              acknowledgements={acknowledgements}
               folded={folded.has(line.row.field.pointer)}
               onFold={() => setFolded(toggle(folded, line.row.field.pointer))}
             >
@@ -137,13 +130,12 @@ function ShortList({ lines, onMore }: { lines: readonly ArgumentLine[]; onMore: 
 interface RowProps {
   row: PlacedArgument;
   findings: Finding[];
-  acknowledgements: Acknowledgements;
   folded: boolean;
   onFold: () => void;
   children: ReactNode;
 }
 
-function ArgumentRow({ row, findings, acknowledgements, folded, onFold, children }: RowProps) {
+function ArgumentRow({ row, findings, folded, onFold, children }: RowProps) {
   const { field, depth } = row;
   const isAlarm = findings.some(({ level }) => level === "alarm");
   const name = <ArgumentName row={row} marked={isMarked(findings)} />;
@@ -174,7 +166,7 @@ function ArgumentRow({ row, findings, acknowledgements, folded, onFold, children
       {findings.length > 0 && (
         <ul className={css.findings}>
           {findings.map((finding) => (
-            <FindingLine key={finding.id} finding={finding} acknowledgements={acknowledgements} />
+            <FindingMark key={finding.id} finding={finding} />
           ))}
         </ul>
       )}

@@ -1,8 +1,9 @@
 import { Text } from "@mantine/core";
-import { useId } from "react";
+import { useId, type ReactNode } from "react";
 import type { ApprovalSnapshot, Finding } from "../api/approvals";
 import * as messages from "./argumentMessages";
 import css from "./Arguments.module.css";
+import { VisibleText } from "./VisibleText";
 
 /** The acknowledged findings for the current arguments. */
 export interface Acknowledgements {
@@ -12,7 +13,7 @@ export interface Acknowledgements {
   toggle: (id: string) => void;
 }
 
-/** The findings to check before approval. */
+/** All findings to check before approval, in one place, before the arguments. */
 export function FindingsBox({
   now,
   acknowledgements,
@@ -22,6 +23,7 @@ export function FindingsBox({
 }) {
   const alarms = now.findings.filter(({ level }) => level === "alarm");
   if (!alarms.length) return null;
+  const names = new Map(now.card.fields.map(({ pointer, name }) => [pointer, name]));
   const uncheckedCount = [...acknowledgements.required].filter(
     (id) => !acknowledgements.acknowledged.has(id),
   ).length;
@@ -36,27 +38,61 @@ export function FindingsBox({
             : markedHint(now)}
       </Text>
       <ul className={css.findings}>
-        {findUnplaced(now).map((finding) => (
-          <FindingLine key={finding.id} finding={finding} acknowledgements={acknowledgements} />
+        {listedFindings(now).map((finding) => (
+          <FindingLine key={finding.id} finding={finding} acknowledgements={acknowledgements}>
+            <ArgumentLink names={names} finding={finding} />
+          </FindingLine>
         ))}
       </ul>
     </div>
   );
 }
 
-export function FindingLine({
+/** The name of an argument, which leads to it; nothing for the whole call. */
+function ArgumentLink({ names, finding }: { names: ReadonlyMap<string, string>; finding: Finding }) {
+  const { pointer, kind } = finding;
+  const steps = pointer.split("/");
+  const path = steps.flatMap((_, at) => names.get(steps.slice(0, at + 1).join("/")) ?? []);
+  if (!names.has(pointer)) return null;
+  const place = `[data-pointer="${CSS.escape(pointer)}"]`;
+  return (
+    <button
+      type="button"
+      className={css.where}
+      onClick={({ currentTarget }) =>
+        currentTarget.closest("article")?.querySelector(place)?.scrollIntoView({ block: "center" })
+      }
+    >
+      <VisibleText text={path.join(" › ")} marked={kind === "lookalike"} />
+    </button>
+  );
+}
+
+/** At its argument, a finding to check is only named: its text and its box stand above. */
+export function FindingMark({ finding }: { finding: Finding }) {
+  if (finding.level !== "alarm") return <FindingLine finding={finding} />;
+  return (
+    <li className={css.finding} data-level="alarm">
+      <span className={css.kind}>{nameFindingKind(finding.kind)}</span>
+    </li>
+  );
+}
+
+function FindingLine({
   finding,
   acknowledgements,
+  children,
 }: {
   finding: Finding;
-  acknowledgements: Acknowledgements;
+  acknowledgements?: Acknowledgements;
+  children?: ReactNode;
 }) {
   const descriptionId = useId();
   return (
     <li className={css.finding} data-level={finding.level} data-finding={finding.id}>
-      <span className={css.kind}>{nameFindingKind(finding.kind)}</span>{" "}
+      {children} <span className={css.kind}>{nameFindingKind(finding.kind)}</span>{" "}
       <span id={descriptionId}>{finding.message}</span>
-      {acknowledgements.required.has(finding.id) && (
+      {acknowledgements?.required.has(finding.id) && (
         <div>
           <label className={css.look}>
             <input
@@ -94,6 +130,12 @@ export function titleFindings(alarms: readonly Pick<Finding, "kind" | "pointer">
 
 function capitalize(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** Those to check, and those that are about no argument. */
+function listedFindings(now: ApprovalSnapshot): Finding[] {
+  const unplaced = new Set(findUnplaced(now));
+  return now.findings.filter((finding) => finding.level === "alarm" || unplaced.has(finding));
 }
 
 function markedHint(now: ApprovalSnapshot): string {

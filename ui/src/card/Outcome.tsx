@@ -19,7 +19,6 @@ const MAX_LENGTH = 50_000;
 export function Outcome({ state }: { state: ApprovalCardState }) {
   const { approval } = state;
   const edits = readEdits(approval.timeline);
-  if (approval.status === "pending") return null;
   return (
     <div
       className={css.block}

@@ -1,5 +1,5 @@
 import type { ApprovalSnapshot } from "../api/approvals";
-import { RiskLabel, type RiskLevel } from "../components/RiskMark";
+import { RiskLabel, riskLevelOf, type RiskLevel } from "../components/RiskMark";
 import css from "./ApprovalCard.module.css";
 import { VisibleText } from "./VisibleText";
 
@@ -17,10 +17,7 @@ export function isPlainQuestion(approval: Pick<ApprovalSnapshot, "decisions" | "
 
 /** The mark of the card: a question has no risk. */
 function riskOf(approval: Pick<ApprovalSnapshot, "card" | "effect" | "decisions">): RiskLevel {
-  if (isQuestion(approval)) return "question";
-  const { risk } = approval.card;
-  if (risk === "high") return approval.effect === "destructive" ? "destructive" : "high";
-  return risk === "low" ? "low" : "medium";
+  return isQuestion(approval) ? "question" : riskLevelOf(approval.card.risk, approval.effect);
 }
 
 /** Risk and tool, which stand wherever a call can be approved. */

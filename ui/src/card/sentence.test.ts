@@ -16,6 +16,11 @@ it("a sentence that lists the arguments is a title and one line", () => {
   });
 });
 
+it("the arguments may be in the order of the tool's schema", () => {
+  expect(splitSentence(`Send mail: to = ${long}, body = "Hi\\nAnn"`, MAIL)?.title).toBe("Send mail");
+  expect(splitSentence(`Send mail: to = ${long}, to = ${long}`, MAIL)).toBeNull();
+});
+
 it("long texts, lists, numbers and hidden values are read as the server writes them", () => {
   const text = `"${"ab c".repeat(500)}`;
   const fields = [

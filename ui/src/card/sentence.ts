@@ -23,22 +23,25 @@ interface SentenceParts {
  */
 export function splitSentence(sentence: string, fields: readonly Argument[]): SentenceParts | null {
   const listed = fields.filter(({ pointer }) => pointer.lastIndexOf("/") === 0);
-  const first = listed[0];
-  if (!first) return null;
-  const at = sentence.indexOf(`: ${nameOf(first)} = `);
-  if (at <= 0) return null;
+  const starts = listed.map((field) => sentence.indexOf(`: ${nameOf(field)} = `)).filter((at) => at > 0);
+  const at = starts.find((each) => isListOf(unescape(sentence.slice(each + 2)), listed));
+  if (at === undefined) return null;
   const list = sentence.slice(at + 2);
   if (list.length <= MAX_WHOLE && !list.includes("\\n")) return null;
-  if (!isListOf(unescape(list), listed)) return null;
   const line = splitAtoms(list.slice(0, MAX_DIGEST)).map((atom) => (atom === "\\n" ? " " : atom));
   return { title: sentence.slice(0, at), digest: line.join("") };
 }
 
+/** The order is the stored one or that of the tool's schema. */
 function isListOf(list: string, fields: readonly Argument[]): boolean {
   let rest = list;
-  for (const [index, field] of fields.slice(0, MAX_LISTED).entries()) {
-    const name = `${index ? ", " : ""}${unescape(nameOf(field))} = `;
-    if (!rest.startsWith(name)) return false;
+  const others = new Map(fields.map((field) => [`${unescape(nameOf(field))} = `, field]));
+  for (let index = 0; index < Math.min(MAX_LISTED, fields.length); index++) {
+    if (index && !rest.startsWith(", ")) return false;
+    if (index) rest = rest.slice(2);
+    const [name, field] = [...others].find(([start]) => rest.startsWith(start)) ?? [];
+    if (!name || !field) return false;
+    others.delete(name);
     rest = rest.slice(name.length);
     const value = writtenForms(field, rest).find((form) => rest.startsWith(form));
     if (!value) return false;

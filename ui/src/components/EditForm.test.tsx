@@ -24,7 +24,7 @@ interface SendingProps {
 const toFields = ({ title, body }: StoredNote): Note => ({ title, body });
 
 function NoteForm({ note, send }: SendingProps) {
-  const draft = useDraft(toFields(note), note.etag);
+  const draft = useDraft("note", toFields(note), note.etag);
   const save = useMutation({ mutationFn: send });
   return (
     <EditForm label="Edit note" draft={draft} save={save} toFields={toFields}>
@@ -51,6 +51,7 @@ it("keeps what is typed during a save, and saves it over the version that was ju
     return new Promise((resolve) => (answer = resolve));
   };
   const client = new QueryClient();
+  client.setQueryData(["me"], { name: "ann", workspace: "default" });
   const page = (note: StoredNote) => (
     <MantineProvider env="test">
       <QueryClientProvider client={client}>

@@ -3,6 +3,12 @@ import css from "./RiskMark.module.css";
 
 export type RiskLevel = "low" | "medium" | "high" | "destructive" | "question";
 
+/** The level of what the server says; what cannot be undone has a shape of its own. */
+export function riskLevelOf(risk: string, effect: string): RiskLevel {
+  if (risk === "high") return effect === "destructive" ? "destructive" : "high";
+  return risk === "low" ? "low" : "medium";
+}
+
 /** The risk as a shape, so that it can be told apart without color: circle, diamond, triangle, octagon. */
 export function RiskMark({ risk, size = 16 }: { risk: RiskLevel; size?: number }) {
   return (

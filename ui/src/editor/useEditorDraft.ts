@@ -1,11 +1,11 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import { stringifyJson } from "../api/json";
 import { visibleJson } from "../components/escapeInvisible";
+import { loadDraft, storeDraft } from "../components/storedDraft";
 import { readStrictJson, type JsonFlaw } from "./strictJson";
 import { putValue, sameValue } from "./values";
 
 const PREFIX = "draft:";
-const MAX_DRAFTS = 20; // stored drafts, so that the session storage does not fill up
 const SAVE_DELAY = 250; // milliseconds without a change
 
 /** The draft: one value with two views, and its text while it is edited as JSON. */
@@ -33,7 +33,7 @@ export interface DraftState {
 
 /** Survives closing, reloading and refusals: it is stored in this tab until it is sent or discarded. */
 export function useEditorDraft(id: string, before: unknown, base: string): DraftState {
-  const [draft, setDraft] = useState<EditorDraft>(() => loadDraft(id, before) ?? newDraft(before, base));
+  const [draft, setDraft] = useState<EditorDraft>(() => restoreDraft(id, before) ?? newDraft(before, base));
   const latest = useRef(draft);
   latest.current = draft;
   const original = useRef(before);
@@ -84,11 +84,7 @@ export function draftText(draft: EditorDraft): string {
 }
 
 function removeDraft(id: string): void {
-  try {
-    sessionStorage.removeItem(PREFIX + id);
-  } catch {
-    // without storage there is nothing to remove
-  }
+  storeDraft(PREFIX + id, null);
 }
 
 function newDraft(value: unknown, base: string): EditorDraft {
@@ -104,31 +100,14 @@ function withText(old: EditorDraft, text: string): EditorDraft {
 
 function saveDraft(id: string, draft: EditorDraft, before: unknown): void {
   if (!draft.flaw && sameValue(draft.value, before)) return removeDraft(id);
-  try {
-    prune();
-    sessionStorage.setItem(PREFIX + id, JSON.stringify({ base: draft.base, text: draftText(draft) }));
-  } catch {
-    // without storage the draft lives as long as the page
-  }
+  storeDraft(PREFIX + id, { base: draft.base, text: draftText(draft) });
 }
 
-function loadDraft(id: string, before: unknown): EditorDraft | null {
-  try {
-    const found = JSON.parse(sessionStorage.getItem(PREFIX + id) ?? "null") as {
-      base: string;
-      text: string;
-    } | null;
-    if (found === null) return null;
-    const draft = withText(newDraft(before, found.base), found.text);
-    if (draft.flaw || !sameValue(draft.value, before)) return draft;
-  } catch {
-    return null;
-  }
+function restoreDraft(id: string, before: unknown): EditorDraft | null {
+  const { base, text } = (loadDraft(PREFIX + id) ?? {}) as { base?: unknown; text?: unknown };
+  if (typeof base !== "string" || typeof text !== "string") return null;
+  const draft = withText(newDraft(before, base), text);
+  if (draft.flaw || !sameValue(draft.value, before)) return draft;
   removeDraft(id); // it equals the current arguments
   return null;
-}
-
-function prune(): void {
-  const names = Object.keys(sessionStorage).filter((name) => name.startsWith(PREFIX));
-  for (const name of names.slice(0, Math.max(0, names.length - MAX_DRAFTS))) sessionStorage.removeItem(name);
 }

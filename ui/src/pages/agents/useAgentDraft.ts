@@ -1,5 +1,4 @@
-import { useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { useDraftPlace, useStoredDraft } from "../../components/storedDraft";
 import { useLeaveWarning } from "../../components/useLeaveWarning";
 import { isChanged, type AgentDraft } from "./agentDraft";
 
@@ -11,24 +10,33 @@ export interface AgentDraftState {
   discard: () => void;
 }
 
-/** One draft per agent and tab: it survives navigation, and leaving the site asks first. */
+/** One draft per agent and tab: it survives navigation and a reload, and closing the tab asks first. */
 export function useAgentDraft(key: string, initial: AgentDraft): AgentDraftState {
-  const queries = useQueryClient();
-  const queryKey = ["draft", "agent", key];
-  const [stored, setStored] = useState(() => queries.getQueryData<AgentDraft>(queryKey) ?? null);
+  const [stored, store] = useStoredDraft<AgentDraft | null>(
+    useDraftPlace(`agent:${key}`),
+    (found) => readAgentDraft(found, initial),
+    (draft) => draft !== null && isChanged(draft, initial),
+  );
   const draft = stored ?? initial;
   const isDirty = stored !== null && isChanged(stored, initial);
   useLeaveWarning(isDirty);
-  const replace = (next: AgentDraft | null) => {
-    setStored(next); // at once: a field whose value comes later loses the position in its text
-    queries.setQueryDefaults(queryKey, { gcTime: Infinity });
-    queries.setQueryData(queryKey, next);
-  };
   return {
     draft,
     isDirty,
-    change: (fields) => replace({ ...draft, ...fields }),
-    replace,
-    discard: () => replace(null),
+    change: (fields) => store((now) => ({ ...(now ?? initial), ...fields })),
+    replace: (next) => store(() => next),
+    discard: () => store(() => null),
   };
+}
+
+/** Null if a field is missing, or of another type. */
+function readAgentDraft(found: unknown, initial: AgentDraft): AgentDraft | null {
+  const draft = { ...(found as Partial<AgentDraft> | null) };
+  const names = Object.keys(initial) as (keyof AgentDraft)[];
+  const isWhole = names.every(
+    (name) =>
+      typeof draft[name] === typeof initial[name] &&
+      Array.isArray(draft[name]) === Array.isArray(initial[name]),
+  );
+  return isWhole ? (draft as AgentDraft) : null;
 }

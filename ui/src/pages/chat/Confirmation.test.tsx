@@ -1,12 +1,18 @@
 import { MantineProvider } from "@mantine/core";
-import { cleanup, render, screen } from "@testing-library/react";
-import { afterEach, describe, expect, it } from "vitest";
+import { act, cleanup, fireEvent, render, screen } from "@testing-library/react";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { Confirmation } from "./Confirmation";
 import type { Line } from "./threadEntries";
 import { addEarlierLines, addUserMessage, EMPTY_THREAD } from "./threadState";
 import { buildTranscript } from "./transcriptItems";
 
-const QUESTION = { requires_confirmation: true, message: "Delete it?", would: null };
+const QUESTION = {
+  requires_confirmation: true,
+  message: "Send it?",
+  would: null,
+  risk: "medium",
+  effect: "write",
+};
 
 function line(n: number, kind: string, body: Record<string, unknown>): Line {
   return { n, kind, body, at: "", actor: "" };
@@ -19,11 +25,11 @@ const asked = (end: string, question: object = QUESTION) =>
     line(4, "ended", { status: end }),
   ]);
 
-function show(state: typeof EMPTY_THREAD, person = "You"): string | null {
+function show(state: typeof EMPTY_THREAD, person = "You", onSend: (text: string) => void = vi.fn()) {
   const question = buildTranscript(state.entries).find((item) => item.kind === "confirmation");
   render(
     <MantineProvider>
-      <Confirmation question={question!} person={person} onSend={() => undefined} />
+      <Confirmation question={question!} person={person} onSend={onSend} />
     </MantineProvider>,
   );
   const group = screen.getByRole("group", { name: "Confirmation" });
@@ -34,7 +40,29 @@ afterEach(cleanup);
 
 describe("a confirmation in the chat", () => {
   it("has buttons while it is open", () => {
-    expect(show(asked("done"))).toBe("Yes, do itNo");
+    const onSend = vi.fn();
+    expect(show(asked("done"), "You", onSend)).toBe("Yes, do itNo");
+    expect(screen.getByText("Medium risk")).toBeTruthy();
+    fireEvent.click(screen.getByRole("button", { name: "Yes, do it" }));
+    expect(onSend).toHaveBeenCalledExactlyOnceWith("yes");
+  });
+
+  it.each([
+    ["Destructive", { risk: "high", effect: "destructive" }],
+    ["High risk", { risk: "high", effect: "write" }],
+    ["High risk", { risk: undefined, effect: undefined }], // from before the server said it
+  ])("has to be held for a second: %s", (label, level) => {
+    vi.useFakeTimers();
+    const onSend = vi.fn();
+    show(asked("done", { ...QUESTION, ...level }), "You", onSend);
+    expect(screen.getByText(label)).toBeTruthy();
+    const button = screen.getByRole("button", { name: "Hold to approve" });
+    fireEvent.click(button);
+    expect(onSend).not.toHaveBeenCalled();
+    fireEvent.pointerDown(button, { button: 0 });
+    act(() => vi.advanceTimersByTime(1_000));
+    expect(onSend).toHaveBeenCalledExactlyOnceWith("yes");
+    vi.useRealTimers();
   });
 
   it.each([
@@ -44,7 +72,7 @@ describe("a confirmation in the chat", () => {
     const question = { ...QUESTION, message: "Send it to ann\u200b?", would };
     show(asked("done", question));
     const group = screen.getByRole("group", { name: "Confirmation" });
-    expect(group.querySelector("p + p")?.textContent).toBe("Send it to ann\\u{200b}?");
+    expect(group.querySelector("div + p")?.textContent).toBe("Send it to ann\\u{200b}?");
     expect(screen.getByLabelText("What would happen").textContent).toBe(shown);
     cleanup();
     show(addUserMessage(asked("done", question), 6, "yes"));

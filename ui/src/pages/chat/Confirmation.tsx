@@ -1,9 +1,11 @@
 import { Button, Text } from "@mantine/core";
 import { useState } from "react";
 import { stringifyJson } from "../../api/json";
+import { ApproveButton } from "../../card/ApproveButton";
 import { MultilineText, VisibleText } from "../../card/VisibleText";
 import { escapeInvisible, visibleJson } from "../../components/escapeInvisible";
 import { IconApproved, IconClock, IconRejected, IconUnfold } from "../../components/icons";
+import { RiskLabel, riskLevelOf } from "../../components/RiskMark";
 import lineCss from "./CallLine.module.css";
 import css from "./Confirmation.module.css";
 import type { TranscriptItem } from "./transcriptItems";
@@ -25,6 +27,7 @@ export function Confirmation({
   person: string;
   onSend: ((text: string) => void) | null;
 }) {
+  const { tool, risk } = question;
   const [isAnswered, setAnswered] = useState(false);
   const answer = (text: string) => {
     setAnswered(true);
@@ -42,10 +45,15 @@ export function Confirmation({
       <Details question={question} />
       {question.state === "open" && onSend && (
         <div className={css.buttons}>
-          <Button mih={44} disabled={isAnswered} onClick={() => answer("yes")}>
-            {messages.yesDoIt}
-          </Button>
-          <Button mih={44} variant="default" disabled={isAnswered} onClick={() => answer("no")}>
+          <ApproveButton
+            approval={{ tool, card: { tool, risk } }}
+            label={messages.yesDoIt}
+            ready={!isAnswered}
+            settled
+            sending={false}
+            onApprove={() => answer("yes")}
+          />
+          <Button variant="default" disabled={isAnswered} onClick={() => answer("no")}>
             {messages.no}
           </Button>
         </div>
@@ -54,12 +62,15 @@ export function Confirmation({
   );
 }
 
-function Details({ question: { tool, message, would } }: { question: Question }) {
+function Details({ question: { tool, message, would, risk, effect } }: { question: Question }) {
   return (
     <>
-      <Text size="sm">
-        <span className={lineCss.name}>{tool}</span> {messages.needsYourConfirmation}
-      </Text>
+      <div className={css.top}>
+        <RiskLabel risk={riskLevelOf(risk, effect)} />
+        <Text size="sm">
+          <span className={lineCss.name}>{tool}</span> {messages.needsYourConfirmation}
+        </Text>
+      </div>
       <p className={css.what}>
         <MultilineText text={message} />
       </p>

@@ -4,6 +4,7 @@ import { useMe } from "../../api/currentUser";
 import { undoSecondsLeft } from "../../card/clock";
 import { VisibleText } from "../../card/VisibleText";
 import { formatDateTime, useTick } from "../../components/TimeAgo";
+import { namesTool } from "../../components/namesTool";
 import { useNearScreen } from "../../components/useNearScreen";
 import {
   IconAnswered,
@@ -95,9 +96,11 @@ function DecidedRequest({
         <summary className={css.line}>
           <ToneIcon tone={line.tone} isAnswer={approval.status === "responded"} />
           <b>{line.decision}</b>
-          <span className={css.name}>
-            <VisibleText text={approval.card.tool} />
-          </span>
+          {!namesTool(approval.card.sentence, approval.tool) && (
+            <span className={css.name}>
+              <VisibleText text={approval.card.tool} />
+            </span>
+          )}
           <span className={css.sentence}>
             <VisibleText text={approval.card.sentence} />
             <Decider line={line} />

@@ -24,6 +24,9 @@ export type TranscriptItem = { key: string } & (
       tool: string;
       message: string;
       would: unknown;
+      /** As on a card; "high" in threads from before the server said it. */
+      risk: string;
+      effect: string;
       /** "asked" until the turn is over: only then can it be answered. */
       state: "asked" | "open" | "over";
       answer?: ConfirmationAnswer;
@@ -121,12 +124,14 @@ class TranscriptBuilder {
   private result(key: string, entry: ResultEntry): void {
     this.sinceReply.results++;
     const known = this.calls.get(entry.call);
-    const { requires_confirmation, message, would } = (entry.result ?? {}) as Record<string, unknown>;
+    const { requires_confirmation, ...asked } = (entry.result ?? {}) as Record<string, unknown>;
     if (entry.status === "confirming" && requires_confirmation === true) {
       this.sinceReply.questions++;
       this.closeQuestion();
-      const fields = { key: `confirm-${key}`, tool: entry.name, message: String(message ?? ""), would };
-      this.question = { ...fields, kind: "confirmation", state: "asked" };
+      const { message = "", would, risk = "high", effect = "" } = asked;
+      const texts = { message: String(message), risk: String(risk), effect: String(effect) };
+      const fields = { tool: entry.name, would, ...texts };
+      this.question = { key: `confirm-${key}`, kind: "confirmation", state: "asked", ...fields };
       this.replace(known, this.question);
     } else if (known && !known.result) known.result = entry;
     else this.items.push({ key, kind: "call", call: { id: entry.call, name: entry.name }, result: entry });

@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { useStoredDraft } from "../../components/storedDraft";
 
 /** The unsent message of each thread, stored in this tab. */
 export interface MessageDraft {
@@ -12,33 +12,13 @@ export interface MessageDraft {
 const EMPTY: MessageDraft = { text: "", idempotencyKey: "", to: "" };
 
 export function useMessageDraft(thread: string) {
-  const [stored, setStored] = useState(() => ({ thread, draft: readDraft(thread) }));
-  if (stored.thread !== thread) setStored({ thread, draft: readDraft(thread) }); // rerenders before anything is displayed
-  const change = (now: MessageDraft) => {
-    storeDraft(thread, now);
-    setStored({ thread, draft: now });
-  };
-  return [stored.draft, change] as const;
+  const [draft, change] = useStoredDraft(storageKey(thread), readDraft, ({ text }) => text !== "");
+  return [draft, (now: MessageDraft) => change(() => now)] as const;
 }
 
-function readDraft(thread: string): MessageDraft {
-  try {
-    return {
-      ...EMPTY,
-      ...(JSON.parse(sessionStorage.getItem(storageKey(thread)) ?? "{}") as Partial<MessageDraft>),
-    };
-  } catch {
-    return EMPTY;
-  }
-}
-
-function storeDraft(thread: string, draft: MessageDraft): void {
-  try {
-    if (draft.text) sessionStorage.setItem(storageKey(thread), JSON.stringify(draft));
-    else sessionStorage.removeItem(storageKey(thread));
-  } catch {
-    // without storage the draft lives as long as the page
-  }
-}
+const readDraft = (stored: unknown): MessageDraft => ({
+  ...EMPTY,
+  ...(stored as Partial<MessageDraft> | null),
+});
 
 const storageKey = (thread: string) => `interlock-draft-${thread || "new"}`;

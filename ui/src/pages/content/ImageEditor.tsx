@@ -42,7 +42,7 @@ export default function ImageEditor({ id }: { id: string }) {
 }
 
 function ImageForm({ image }: { image: ImageDetails }) {
-  const draft = useDraft(toFields(image), image.etag);
+  const draft = useDraft(`image:${image.id}`, toFields(image), image.etag);
   const save = useSaveItem(["content", "images", "one", image.id], (body: Schemas["ImageBody"], headers) =>
     callApi("put", "/api/content/images/{image_id}", { path: { image_id: image.id }, body, headers }),
   );

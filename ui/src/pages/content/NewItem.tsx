@@ -1,8 +1,8 @@
 import { Button, Group, Stack, TextInput } from "@mantine/core";
-import { useState } from "react";
 import { callApi, fieldProblem } from "../../api/client";
 import { useSendMutation } from "../../components/mutations";
 import { ErrorMessage } from "../../components/States";
+import { useDraftPlace, useStoredTexts } from "../../components/storedDraft";
 import { CONTENT_KINDS, sitePath, suggestSlug, type ContentKind } from "./contentKinds";
 import * as messages from "./messages";
 
@@ -12,19 +12,23 @@ interface NewItemProps {
   onClose: () => void;
 }
 
+const EMPTY: NewValues = { title: "", slug: "", name: "", alt: "", url: "" };
+
 /** The form for a new item; a post or page begins as a draft. */
 export function NewItem({ kind, onCreated, onClose }: NewItemProps) {
-  const [values, setValues] = useState({ title: "", slug: "", name: "", alt: "", url: "" });
+  const [values, change] = useStoredTexts(useDraftPlace(`new ${kind}`), EMPTY);
   const slug = values.slug || suggestSlug(values.title);
   const create = useSendMutation(
     (_: void, idempotencyKey) => createItem(kind, { ...values, slug }, idempotencyKey),
     ["content"],
-    onCreated,
+    (id) => {
+      change(EMPTY);
+      onCreated(id);
+    },
   );
   const field = (name: keyof typeof values) => ({
     value: values[name],
-    onChange: (event: { currentTarget: { value: string } }) =>
-      setValues({ ...values, [name]: event.currentTarget.value }),
+    onChange: (event: { currentTarget: { value: string } }) => change({ [name]: event.currentTarget.value }),
     error: fieldProblem(create.error, `/${name}`),
   });
   return (
@@ -74,7 +78,13 @@ export function NewItem({ kind, onCreated, onClose }: NewItemProps) {
           <Button type="submit" loading={create.isPending}>
             {messages.createItem(CONTENT_KINDS[kind].one)}
           </Button>
-          <Button variant="default" onClick={onClose}>
+          <Button
+            variant="default"
+            onClick={() => {
+              change(EMPTY);
+              onClose();
+            }}
+          >
             {messages.cancel}
           </Button>
         </Group>

@@ -48,7 +48,7 @@ function SectionTexts({ sections }: { sections: SectionInfo[] }) {
 }
 
 function PageForm({ page }: { page: PageDetails }) {
-  const draft = useDraft(toFields(page), page.etag);
+  const draft = useDraft(`page:${page.slug}`, toFields(page), page.etag);
   const save = useSaveItem(["content", "pages", "one", page.slug], (body: Schemas["PageBody"], headers) =>
     callApi("put", "/api/content/pages/{slug}", { path: { slug: page.slug }, body, headers }),
   );

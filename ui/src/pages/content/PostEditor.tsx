@@ -33,7 +33,7 @@ export default function PostEditor({ id }: { id: string }) {
 }
 
 function PostForm({ post }: { post: PostDetails }) {
-  const draft = useDraft(toFields(post), post.etag);
+  const draft = useDraft(`post:${post.slug}`, toFields(post), post.etag);
   const save = useSaveItem(["content", "posts", "one", post.slug], (body: Schemas["PostBody"], headers) =>
     callApi("put", "/api/content/posts/{slug}", { path: { slug: post.slug }, body, headers }),
   );

@@ -1,13 +1,14 @@
 import { Anchor, Button, NativeSelect, TextInput } from "@mantine/core";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { useRef, type FormEvent } from "react";
 import { Link } from "wouter";
 import { readApproval, type ApprovalSnapshot } from "../../api/approvals";
 import { callApi } from "../../api/client";
 import { escapeInvisible } from "../../components/escapeInvisible";
+import { namesTool } from "../../components/namesTool";
 import { EmptyState, ErrorMessage, Loading } from "../../components/States";
 import { endOfDay, startOfDay, useAddressFilters } from "../../components/useAddressFilters";
 import { useNearScreen } from "../../components/useNearScreen";
+import { DayFields, FilterForm } from "./FilterForm";
 import css from "./History.module.css";
 import * as messages from "./ledgerMessages";
 import { LedgerStatus } from "./LedgerStatus";
@@ -64,64 +65,41 @@ export default function Ledger() {
 const NAMES = ["kind", "actor", "approval", "since", "until"];
 
 function LedgerFilters() {
-  const [get, set] = useAddressFilters();
-  const form = useRef<HTMLFormElement>(null);
-  const send = (event?: FormEvent) => {
-    event?.preventDefault();
-    const formData = new FormData(form.current ?? undefined);
-    set(Object.fromEntries(NAMES.map((name) => [name, String(formData.get(name) ?? "").trim()])));
-  };
   return (
-    <form
-      ref={form}
-      role="search"
-      aria-label={messages.filterEntries}
-      className={css.filters}
-      onSubmit={send}
-      key={NAMES.map(get).join("\n")}
-    >
-      <NativeSelect
-        className={css.narrow}
-        name="kind"
-        label={messages.event}
-        defaultValue={get("kind")}
-        onChange={() => send()}
-        data={[
-          { value: "", label: messages.any },
-          ...EVENT_KINDS.map((kind) => ({ value: kind, label: kind.replaceAll("_", " ") })),
-        ]}
-      />
-      <TextInput
-        className={css.narrow}
-        name="actor"
-        label={messages.actor}
-        placeholder={messages.actorExample}
-        defaultValue={get("actor")}
-      />
-      <TextInput
-        className={css.narrow}
-        name="approval"
-        label={messages.approvalHeading}
-        defaultValue={get("approval")}
-      />
-      <TextInput
-        className={css.narrow}
-        name="since"
-        type="date"
-        label={messages.from}
-        defaultValue={get("since")}
-      />
-      <TextInput
-        className={css.narrow}
-        name="until"
-        type="date"
-        label={messages.to}
-        defaultValue={get("until")}
-      />
-      <Button type="submit" variant="default">
-        {messages.show}
-      </Button>
-    </form>
+    <FilterForm label={messages.filterEntries} names={NAMES}>
+      {({ get, send }) => (
+        <>
+          <NativeSelect
+            className={css.narrow}
+            name="kind"
+            label={messages.event}
+            defaultValue={get("kind")}
+            onChange={send}
+            data={[
+              { value: "", label: messages.any },
+              ...EVENT_KINDS.map((kind) => ({ value: kind, label: kind.replaceAll("_", " ") })),
+            ]}
+          />
+          <TextInput
+            className={css.narrow}
+            name="actor"
+            label={messages.actor}
+            placeholder={messages.actorExample}
+            defaultValue={get("actor")}
+          />
+          <TextInput
+            className={css.narrow}
+            name="approval"
+            label={messages.approvalHeading}
+            defaultValue={get("approval")}
+          />
+          <DayFields get={get} />
+          <Button type="submit" variant="default">
+            {messages.show}
+          </Button>
+        </>
+      )}
+    </FilterForm>
   );
 }
 
@@ -159,7 +137,9 @@ function CallLink({ id }: { id: string }) {
       <Anchor component={Link} href={`/history?id=${encodeURIComponent(id)}`} size="sm" underline="always">
         {call.data?.sentence ?? messages.showCall}
       </Anchor>
-      {call.data && <span className={css.tool}>{call.data.tool}</span>}
+      {call.data && !namesTool(call.data.sentence, call.data.tool) && (
+        <span className={css.tool}>{call.data.tool}</span>
+      )}
     </div>
   );
 }

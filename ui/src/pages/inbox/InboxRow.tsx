@@ -3,7 +3,8 @@ import { memo, type MouseEvent } from "react";
 import { splitAtoms } from "../../card/VisibleText";
 import { escapeInvisible } from "../../components/escapeInvisible";
 import { IconAnswered, IconCheck, IconClock, IconClose, IconWarning } from "../../components/icons";
-import { RiskMark, type RiskLevel } from "../../components/RiskMark";
+import { namesTool } from "../../components/namesTool";
+import { RiskMark, riskLevelOf, type RiskLevel } from "../../components/RiskMark";
 import { formatSpan } from "../../components/TimeAgo";
 import type { FeedRow } from "./feed";
 import css from "./InboxRow.module.css";
@@ -78,11 +79,9 @@ export function oneLine(sentence: string): string {
 
 const QUESTION_TOOL = "request_human_input"; // the server's tool for questions; nobody else can have its name
 
-/** The shape for the row: questions have no risk, and what cannot be taken back has a shape of its own. */
+/** The shape for the row: questions have no risk. */
 export function riskMark({ tool, effect, risk }: Pick<FeedRow, "tool" | "effect" | "risk">): RiskLevel {
-  if (tool === QUESTION_TOOL) return "question";
-  if (effect === "destructive") return "destructive";
-  return risk === "high" || risk === "low" ? risk : "medium";
+  return tool === QUESTION_TOOL ? "question" : riskLevelOf(risk, effect);
 }
 
 function Mark({ row, isSelected, onToggle }: Pick<InboxRowProps, "row" | "isSelected" | "onToggle">) {
@@ -102,11 +101,13 @@ function Mark({ row, isSelected, onToggle }: Pick<InboxRowProps, "row" | "isSele
   );
 }
 
-/** Tool, agent, requester and age. */
+/** Tool, if the sentence does not begin with it, agent, requester and age. */
 function RowOrigin({ row }: { row: FeedRow }) {
   return (
     <span className={css.origin}>
-      <bdi className={css.tool}>{riskMark(row) === "question" ? messages.question : row.tool}</bdi>
+      {!namesTool(row.sentence, row.tool) && (
+        <bdi className={css.tool}>{riskMark(row) === "question" ? messages.question : row.tool}</bdi>
+      )}
       <bdi className={css.name}>{escapeInvisible(row.agent)}</bdi>
       {row.requester && (
         <bdi className={css.name} data-requester>
@@ -164,7 +165,7 @@ function RowNote({ row, me }: Pick<InboxRowProps, "row" | "me">) {
   );
 }
 
-const claimLabel = (by: string, me: string) => (by === me ? messages.youAreOnIt : messages.isOnIt(by));
+const claimLabel = (by: string, me: string) => (by === me ? messages.assignedToYou : messages.assignedTo(by));
 
 /** Who decided and when; approved and rejected differ by sign and color. */
 function EndState({ row, me }: Pick<InboxRowProps, "row" | "me">) {

@@ -5,6 +5,7 @@ import { Confirm } from "../../components/Confirm";
 import { EditForm } from "../../components/EditForm";
 import { useSaveItem, useSendMutation } from "../../components/mutations";
 import { ErrorMessage } from "../../components/States";
+import { useDraftPlace, useHasDraft, useStoredTexts } from "../../components/storedDraft";
 import { useDraft } from "../../components/useDraft";
 import * as messages from "./messages";
 import css from "./Okrs.module.css";
@@ -23,7 +24,7 @@ import {
 
 /** The key results of an objective: update progress, change, delete, add. */
 export function KeyResults({ objective, mayEdit }: { objective: ObjectiveDetails; mayEdit: boolean }) {
-  const [isAdding, setAdding] = useState(false);
+  const [isAdding, setAdding] = useState(useHasDraft(newFormOf(objective.id)) && mayEdit);
   return (
     <>
       {objective.key_results.length === 0 && <Text size="sm">{messages.noKeyResultsYet}</Text>}
@@ -44,13 +45,17 @@ export function KeyResults({ objective, mayEdit }: { objective: ObjectiveDetails
   );
 }
 
+/** The names of the drafts. */
+const formOf = ({ id }: KeyResultInfo) => `key result:${id}`;
+const newFormOf = (objectiveId: string) => `new key result:${objectiveId}`;
+
 interface KeyResultProps {
   objectiveId: string;
   result: KeyResultInfo;
 }
 
 function KeyResult({ objectiveId, result, mayEdit }: KeyResultProps & { mayEdit: boolean }) {
-  const [isEditing, setEditing] = useState(false);
+  const [isEditing, setEditing] = useState(useHasDraft(formOf(result)) && mayEdit);
   return (
     <Stack gap="xs">
       <div className={css.result}>
@@ -82,7 +87,7 @@ function KeyResult({ objectiveId, result, mayEdit }: KeyResultProps & { mayEdit:
 
 /** It closes once everything in it is saved. */
 function KeyResultForm({ objectiveId, result, onClose }: KeyResultProps & { onClose: () => void }) {
-  const draft = useDraft(toTyped(result), result.etag);
+  const draft = useDraft(formOf(result), toTyped(result), result.etag);
   const path = { key_result_id: result.id };
   const save = useSaveItem(
     ["okrs", "one", objectiveId],
@@ -128,7 +133,11 @@ function DeleteKeyResult({ result }: { result: KeyResultInfo }) {
 }
 
 function NewKeyResult({ objectiveId, onClose }: { objectiveId: string; onClose: () => void }) {
-  const [values, setValues] = useState(NEW_KEY_RESULT);
+  const [values, change] = useStoredTexts(useDraftPlace(newFormOf(objectiveId)), NEW_KEY_RESULT);
+  const close = () => {
+    change(NEW_KEY_RESULT);
+    onClose();
+  };
   const add = useSendMutation(
     async (typed: TypedKeyResult, idempotencyKey) =>
       callApi("post", "/api/objectives/{objective_id}/key-results", {
@@ -137,7 +146,7 @@ function NewKeyResult({ objectiveId, onClose }: { objectiveId: string; onClose: 
         idempotencyKey,
       }),
     ["okrs"],
-    onClose,
+    close,
   );
   return (
     <form
@@ -148,17 +157,13 @@ function NewKeyResult({ objectiveId, onClose }: { objectiveId: string; onClose: 
       }}
     >
       <Stack gap="sm">
-        <KeyResultFields
-          values={values}
-          error={add.error}
-          onChange={(changes) => setValues((now) => ({ ...now, ...changes }))}
-        />
+        <KeyResultFields values={values} error={add.error} onChange={change} />
         {add.error && <ErrorMessage error={add.error} />}
         <Group>
           <Button type="submit" loading={add.isPending}>
             {messages.addKeyResult}
           </Button>
-          <Button variant="default" onClick={onClose}>
+          <Button variant="default" onClick={close}>
             {messages.cancel}
           </Button>
         </Group>

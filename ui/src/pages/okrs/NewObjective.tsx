@@ -1,9 +1,11 @@
 import { Button, Group, Stack, Textarea, TextInput } from "@mantine/core";
-import { useState } from "react";
 import { callApi, fieldProblem } from "../../api/client";
 import { useSendMutation } from "../../components/mutations";
 import { ErrorMessage } from "../../components/States";
+import { useDraftPlace, useStoredTexts } from "../../components/storedDraft";
 import * as messages from "./messages";
+
+const EMPTY = { title: "", description: "", quarter: "" };
 
 /** The form for a new objective; without a quarter it is for the current one. */
 export function NewObjective({
@@ -13,17 +15,19 @@ export function NewObjective({
   onCreated: (id: string) => void;
   onClose: () => void;
 }) {
-  const [values, setValues] = useState({ title: "", description: "", quarter: "" });
+  const [values, change] = useStoredTexts(useDraftPlace("new objective"), EMPTY);
   const create = useSendMutation(
     (_: void, idempotencyKey) =>
       callApi("post", "/api/objectives", { body: { ...values, status: "on_track" }, idempotencyKey }),
     ["okrs"],
-    ({ id }) => onCreated(id),
+    ({ id }) => {
+      change(EMPTY);
+      onCreated(id);
+    },
   );
   const field = (name: keyof typeof values) => ({
     value: values[name],
-    onChange: (event: { currentTarget: { value: string } }) =>
-      setValues({ ...values, [name]: event.currentTarget.value }),
+    onChange: (event: { currentTarget: { value: string } }) => change({ [name]: event.currentTarget.value }),
     error: fieldProblem(create.error, `/${name}`),
   });
   return (
@@ -47,7 +51,13 @@ export function NewObjective({
           <Button type="submit" loading={create.isPending}>
             {messages.createObjective}
           </Button>
-          <Button variant="default" onClick={onClose}>
+          <Button
+            variant="default"
+            onClick={() => {
+              change(EMPTY);
+              onClose();
+            }}
+          >
             {messages.cancel}
           </Button>
         </Group>

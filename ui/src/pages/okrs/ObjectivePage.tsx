@@ -48,7 +48,7 @@ export default function ObjectivePage({ id }: { id: string }) {
 }
 
 function ObjectiveForm({ objective }: { objective: ObjectiveDetails }) {
-  const draft = useDraft(toFields(objective), objective.etag);
+  const draft = useDraft(`objective:${objective.id}`, toFields(objective), objective.etag);
   const path = { objective_id: objective.id };
   const save = useSaveItem(["okrs", "one", objective.id], (body: Schemas["ObjectiveBody"], headers) =>
     callApi("put", "/api/objectives/{objective_id}", { path, body, headers }),

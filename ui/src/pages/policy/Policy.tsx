@@ -21,8 +21,10 @@ import { usePolicyDraft, type PolicyDraftState } from "./usePolicyDraft";
 /** The props of every tab. */
 export interface TabProps {
   draftState: PolicyDraftState;
-  /** Opens another tab, with a message. */
-  go: (tab: string, message?: string) => void;
+  /** Opens another tab, with a message; the text at a line. */
+  go: (tab: string, message?: string, line?: number) => void;
+  /** The line that the text is opened at. */
+  line?: number;
 }
 
 const TABS: Record<string, [name: string, Tab: ComponentType<TabProps>]> = {
@@ -59,7 +61,7 @@ function PolicyLoader() {
 
 function PolicyTabs({ inForce }: { inForce: StoredPolicy }) {
   const draftState = usePolicyDraft(inForce);
-  const { tab, go, message } = useTab();
+  const { tab, go, message, line } = useTab();
   const [, Tab] = TABS[tab] ?? ["", Rules];
   return (
     <>
@@ -83,7 +85,7 @@ function PolicyTabs({ inForce }: { inForce: StoredPolicy }) {
             {tab === "review" ? (
               <Review draftState={draftState} go={go} />
             ) : (
-              <Tab draftState={draftState} go={go} />
+              <Tab draftState={draftState} go={go} line={line} />
             )}
           </Suspense>
         </Tabs.Panel>
@@ -106,13 +108,13 @@ function StaleFile() {
 
 function useTab() {
   const [params, setParams] = useSearchParams();
-  const [message, setMessage] = useState("");
+  const [{ message, line }, setShown] = useState({ message: "", line: 0 });
   const tabParam = params.get("tab") ?? "rules";
-  const go = (tab: string, summary = "") => {
-    setMessage(summary);
+  const go: TabProps["go"] = (tab, message = "", line = 0) => {
+    setShown({ message, line });
     setParams(tab === "rules" ? {} : { tab });
   };
-  return { tab: tabParam in TABS || tabParam === "review" ? tabParam : "rules", go, message };
+  return { tab: tabParam in TABS || tabParam === "review" ? tabParam : "rules", go, message, line };
 }
 
 /** The draft's changes, and the buttons to review or discard it. */

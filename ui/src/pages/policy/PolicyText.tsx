@@ -14,7 +14,7 @@ import type { YamlEditorHandle } from "./YamlEditor";
 const YamlEditor = lazy(() => import("./YamlEditor"));
 
 /** The policy as YAML, checked by the server after each pause in typing. */
-export default function PolicyText({ draftState }: TabProps) {
+export default function PolicyText({ draftState, line }: TabProps) {
   const [settled] = useDebouncedValue(draftState.text, TYPING_PAUSE);
   const checked = usePolicyCheck(settled);
   const editor = useRef<YamlEditorHandle>(null);
@@ -24,7 +24,13 @@ export default function PolicyText({ draftState }: TabProps) {
     <Stack gap="sm">
       <Templates draftState={draftState} />
       <Suspense fallback={<Loading label={messages.loadingEditor} />}>
-        <YamlEditor ref={editor} value={draftState.text} problems={problems} onChange={draftState.change} />
+        <YamlEditor
+          ref={editor}
+          value={draftState.text}
+          line={line}
+          problems={problems}
+          onChange={draftState.change}
+        />
       </Suspense>
       {problems.length > 0 && <ProblemList problems={problems} onGo={(line) => editor.current?.goTo(line)} />}
       {warnings.length > 0 && (

@@ -1,6 +1,7 @@
 import { Button, Stack, Text } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { EmptyState, ErrorMessage, Loading } from "../../components/States";
+import { addRule } from "./addRule";
 import { keepsRules, listProblems } from "./describePolicy";
 import * as messages from "./messages";
 import type { TabProps } from "./Policy";
@@ -28,7 +29,7 @@ export function Rules({ draftState, go }: TabProps) {
       isCurrent={!checked.isPlaceholderData}
       text={draftState.text}
       change={draftState.change}
-      onWrite={() => go("text")}
+      onWrite={(message, line) => go("text", message, line)}
     />
   );
 }
@@ -39,7 +40,8 @@ interface RuleListProps {
   isCurrent: boolean;
   text: string;
   change: (text: string) => void;
-  onWrite: () => void;
+  /** Opens the text, with a message, at a line. */
+  onWrite: (message?: string, line?: number) => void;
 }
 
 function RuleList({ checked, isCurrent, text, change, onWrite }: RuleListProps) {
@@ -62,6 +64,14 @@ function RuleList({ checked, isCurrent, text, change, onWrite }: RuleListProps) 
         order: order.filter((previous) => previous !== at),
       });
   };
+  const add = () => {
+    const added = addRule(text, rules, ranges);
+    if (!added) return onWrite(messages.addItInText);
+    rewrite.mutate(
+      { text: added.text, order, added: added.at },
+      { onSuccess: () => onWrite(messages.ruleAdded, added.line) },
+    );
+  };
   return (
     <Stack gap="sm">
       <Text size="sm" c="dimmed">
@@ -72,7 +82,7 @@ function RuleList({ checked, isCurrent, text, change, onWrite }: RuleListProps) 
         <EmptyState
           title={messages.noRulesYet}
           action={
-            <Button variant="default" onClick={onWrite}>
+            <Button variant="default" onClick={() => onWrite()}>
               {messages.startFromTemplate}
             </Button>
           }
@@ -94,6 +104,9 @@ function RuleList({ checked, isCurrent, text, change, onWrite }: RuleListProps) 
           />
         ))}
       </ol>
+      <Button variant="default" w="fit-content" disabled={rewrite.isPending || !isCurrent} onClick={add}>
+        {messages.addRule}
+      </Button>
       <DefaultsCard
         defaults={checked.defaults ?? {}}
         counts={activity?.rules.find((each) => each.rule === "")}
@@ -107,13 +120,21 @@ function RuleList({ checked, isCurrent, text, change, onWrite }: RuleListProps) 
   );
 }
 
+interface Rewrite {
+  text: string;
+  /** The places that the rules had before. */
+  order: number[];
+  /** The place of a new rule. */
+  added?: number;
+}
+
 /** The text is changed only if the server reads the same rules from it in the intended order. */
 function useRewrite(rules: NonNullable<PolicyCheck["details"]>, change: (text: string) => void) {
   return useMutation({
-    mutationFn: async ({ text, order }: { text: string; order: number[] }) => {
+    mutationFn: async ({ text, order, added }: Rewrite) => {
       const checked = await checkPolicy(text);
-      if (!checked.valid || !keepsRules(rules, order, checked.details ?? []))
-        throw new Error(messages.layoutIsUnsafe);
+      const kept = checked.details?.filter((_, at) => at !== added) ?? [];
+      if (!checked.valid || !keepsRules(rules, order, kept)) throw new Error(messages.layoutIsUnsafe);
       return text;
     },
     onSuccess: change,
@@ -121,7 +142,7 @@ function useRewrite(rules: NonNullable<PolicyCheck["details"]>, change: (text: s
 }
 
 /** Line numbers of a rule, from 0: `first` includes its comments, `end` is after its last line. */
-interface RuleRange {
+export interface RuleRange {
   first: number;
   end: number;
 }

@@ -23,13 +23,15 @@ export interface YamlEditorHandle {
 
 interface YamlEditorProps {
   value: string;
+  /** The line that it is opened at. */
+  line?: number;
   problems: PolicyProblem[];
   onChange: (text: string) => void;
   ref?: Ref<YamlEditorHandle>;
 }
 
 /** CodeMirror with line numbers; lines with a problem are marked. Tab leaves the editor. */
-export default function YamlEditor({ value, problems, onChange, ref }: YamlEditorProps) {
+export default function YamlEditor({ value, line, problems, onChange, ref }: YamlEditorProps) {
   const container = useRef<HTMLDivElement>(null);
   const editor = useRef<YamlView>(null);
   const change = useRef(onChange);
@@ -38,6 +40,7 @@ export default function YamlEditor({ value, problems, onChange, ref }: YamlEdito
     if (!container.current) return;
     const yamlView = makeYamlView(container.current, value, (text) => change.current(text));
     editor.current = yamlView;
+    if (line) yamlView.goTo(line);
     return () => yamlView.destroy();
     // eslint-disable-next-line react-hooks/exhaustive-deps -- the text that it begins with; later ones are put in below
   }, []);

@@ -96,5 +96,9 @@ export const countsCover = (complete: boolean) =>
 export const noRulesYet = "No rules yet";
 export const startFromTemplate = "Start from a template";
 export const eachToolsDefaultDecides = "Each tool's default decides.";
+export const addRule = "Add rule";
+export const newRule = "new rule";
+export const ruleAdded = "Rule added. Name its tools, and choose what happens.";
+export const addItInText = "Add the rule in the text.";
 export const rulesShareLines = "These rules share lines. Reorder them in the text.";
 export const layoutIsUnsafe = "The layout of the text makes this change unsafe here. Edit the text instead.";

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { loadPolicyDraft, makePolicyDraft, storePolicyDraft } from "./usePolicyDraft";
+import { storeDraft } from "../../components/storedDraft";
+import { loadPolicyDraft, makePolicyDraft } from "./usePolicyDraft";
 
 const first = { text: "a", version: 1 };
 const second = { text: "b", version: 2 };
@@ -23,10 +24,10 @@ it("keeps the reason while the text is changed", () => {
 
 it("is stored until it is discarded, and read only in its own shape", () => {
   const draft = { text: "a2", base: first, reason: "More time." };
-  storePolicyDraft("place", draft);
+  storeDraft("place", draft, "localStorage");
   expect(loadPolicyDraft("place")).toEqual(draft);
   expect(loadPolicyDraft("elsewhere")).toBeNull();
-  storePolicyDraft("place", null);
+  storeDraft("place", null, "localStorage");
   expect(loadPolicyDraft("place")).toBeNull();
   for (const text of ["{", "1", '{"text": "a"}', '{"text": 1, "base": {"text": "a", "version": 1}}']) {
     localStorage.setItem("place", text);

@@ -1,5 +1,6 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMe } from "../../api/currentUser";
+import { loadDraft, storeDraft } from "../../components/storedDraft";
 import type { StoredPolicy } from "./queries";
 
 /** A text that is not in force, its base, and the reason as far as it is typed. */
@@ -41,7 +42,7 @@ export function usePolicyDraft(inForce: StoredPolicy): PolicyDraftState {
   const draft = stored.data;
   const setDraft = (next: PolicyDraft | null) => {
     queries.setQueryData(KEY, next);
-    storePolicyDraft(place, next);
+    storeDraft(place, next, "localStorage");
   };
   return {
     inForce,
@@ -66,22 +67,8 @@ export function makePolicyDraft(
 
 /** What is stored may be of an older page, or damaged: then there is no draft. */
 export function loadPolicyDraft(place: string): PolicyDraft | null {
-  try {
-    const found = JSON.parse(localStorage.getItem(place) ?? "null") as Partial<PolicyDraft> | null;
-    const { text, base, reason } = found ?? {};
-    if (typeof text !== "string" || typeof base?.text !== "string" || typeof base.version !== "number")
-      return null;
-    return { text, base, reason: typeof reason === "string" ? reason : "" };
-  } catch {
+  const { text, base, reason } = (loadDraft(place, "localStorage") ?? {}) as Partial<PolicyDraft>;
+  if (typeof text !== "string" || typeof base?.text !== "string" || typeof base.version !== "number")
     return null;
-  }
-}
-
-export function storePolicyDraft(place: string, draft: PolicyDraft | null): void {
-  try {
-    if (draft) localStorage.setItem(place, JSON.stringify(draft));
-    else localStorage.removeItem(place);
-  } catch {
-    // without storage the draft lives as long as the page
-  }
+  return { text, base, reason: typeof reason === "string" ? reason : "" };
 }

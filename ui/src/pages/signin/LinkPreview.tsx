@@ -65,7 +65,7 @@ function PreviewCard({ id, token, link }: { id: string; token: string; link: Loa
       >
         <CardHead approval={now} location="page" />
         <FindingsBox now={now} acknowledgements={NO_ACKNOWLEDGEMENTS} />
-        <Arguments approval={now} acknowledgements={NO_ACKNOWLEDGEMENTS} />
+        <Arguments approval={now} />
         <Text size="sm" c="dimmed">
           {messages.valuesAreShortened}
         </Text>

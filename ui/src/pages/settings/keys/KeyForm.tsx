@@ -48,7 +48,7 @@ export default function KeyForm({ roles, people, onCreate, onDone }: NewKeyProps
         {people && role !== "agent" && (
           <NativeSelect name="user" label={messages.actsAs} data={people} description={messages.actsAsHint} />
         )}
-        {role === "agent" && <BindingFields isBound={isBound} onChange={setIsBound} />}
+        {role === "agent" && <BindingFields isBound={isBound} onChange={setIsBound} people={people ?? []} />}
         <NativeSelect
           name="expires_in"
           label={messages.expires}
@@ -68,7 +68,15 @@ export default function KeyForm({ roles, people, onCreate, onDone }: NewKeyProps
 }
 
 /** The binding of an agent key: bound by default, with a warning otherwise. */
-function BindingFields({ isBound, onChange }: { isBound: boolean; onChange: (isBound: boolean) => void }) {
+function BindingFields({
+  isBound,
+  onChange,
+  people,
+}: {
+  isBound: boolean;
+  onChange: (isBound: boolean) => void;
+  people: string[];
+}) {
   return (
     <>
       <Switch
@@ -83,7 +91,12 @@ function BindingFields({ isBound, onChange }: { isBound: boolean; onChange: (isB
           {messages.unboundKeyWarning}
         </Text>
       )}
-      <TextInput name="requester" label={messages.actsFor} description={messages.requesterHint} />
+      <NativeSelect
+        name="requester"
+        label={messages.actsFor}
+        description={messages.requesterHint}
+        data={[...messages.REQUESTERS, { group: messages.onePerson, items: people }]}
+      />
     </>
   );
 }

@@ -29,8 +29,13 @@ export const boundAgentHint =
 export const unboundKeyWarning =
   "A program with this key may claim any agent's name. Allow rules and grants that name an agent or a person do not apply to it, and it can evade rules that ask or deny by such a name.";
 export const actsFor = "Acts for";
-export const requesterHint =
-  "A person's name; any, if the program authenticates its own users; none, for calls without a requester. Empty: not bound.";
+export const requesterHint = "Whom the program may name as the requester of its calls.";
+export const REQUESTERS = [
+  { value: "", label: "not bound: anybody, without proof" },
+  { value: "none", label: "nobody: its calls have no requester" },
+  { value: "any", label: "any person: the program authenticates its own users" },
+];
+export const onePerson = "one person";
 
 // KeyList
 export const noKeys = "No keys.";

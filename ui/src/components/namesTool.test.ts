@@ -1,0 +1,13 @@
+import { expect, it } from "vitest";
+import { namesTool } from "./namesTool";
+
+it.each([
+  ["Run send_mail: to = ann", "send_mail", true],
+  ["Run send_mail", "send_mail", true],
+  ["Run send_mail: to = ann", "send", false],
+  ["Run send_mail_now: to = ann", "send_mail", false],
+  ["Send mail: to = ann", "send_mail", false], // a title: people who write rules need the name
+  ["Send Run send_mail: to = ann", "send_mail", false],
+])("%s names %s: %s", (sentence, tool, isNamed) => {
+  expect(namesTool(sentence, tool)).toBe(isNamed);
+});
