@@ -149,7 +149,7 @@ def test_rows_come_and_change_without_jumping(site: Site, visit: Visit) -> None:
     decide(bob, site, second, "approve")
     expect(row(page, second)).to_contain_text("1 of 2")
     bob.post(f"/api/approvals/{second}/claim", json={})
-    expect(row(page, second)).to_contain_text("Assigned to bob")
+    expect(row(page, second)).to_contain_text("Claimed by bob")
     expect(row(page, urgent)).to_have_count(0)
     assert row(page, first).bounding_box() == before
     page.get_by_role("button", name="Show 1 new request").click()

@@ -345,7 +345,7 @@ def test_the_inbox_has_no_barrier_while_one_works_in_it(site: Site, visit: Visit
     decide(bob, site, ids[2], "approve")
     decide(bob, site, ids[3], "reject")
     bob.post(f"/api/approvals/{ids[1]}/claim", json={})
-    expect(row(page, ids[1])).to_contain_text("Assigned to bob")
+    expect(row(page, ids[1])).to_contain_text("Claimed by bob")
     page.get_by_role("button", name="Filter", exact=True).click()
     row(page, ids[0]).get_by_role("link").click()
     expect(page.locator("article[data-settled]")).to_be_visible()

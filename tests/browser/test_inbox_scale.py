@@ -48,7 +48,7 @@ def test_ten_thousand_requests_are_scrolled_and_kept_up_to_date(site: Site, visi
     expect(top).to_be_visible()
     seen: list[str] = page.locator("[data-row]").evaluate_all("rows => rows.map(row => row.dataset.row)")
     with assign_at_rate(database, seen, RATE) as done:
-        expect(top).to_contain_text("Assigned to bob")
+        expect(top).to_contain_text("Claimed by bob")
         meanwhile: dict[str, Any] = page.evaluate(FRAMES, {"screens": 0, "milliseconds": 2_000})
     assert len(done) > RATE, "so much happened meanwhile"
     print(f"frames in ms: while scrolling {scrolled}, while {RATE} things happen a second {meanwhile}")

@@ -82,6 +82,11 @@ export default function AgentList() {
           )}
         </Paper>
       )}
+      {activity.data && activity.data.left_out > 0 && (
+        <Text size="sm" c="dimmed" mt="xs">
+          {messages.agentsLeftOut(activity.data.left_out)}
+        </Text>
+      )}
       {isAdmin(me) && <DeclaredTools />}
     </Page>
   );

@@ -165,7 +165,7 @@ function RowNote({ row, me }: Pick<InboxRowProps, "row" | "me">) {
   );
 }
 
-const claimLabel = (by: string, me: string) => (by === me ? messages.assignedToYou : messages.assignedTo(by));
+const claimLabel = (by: string, me: string) => (by === me ? messages.claimedByYou : messages.claimedBy(by));
 
 /** Who decided and when; approved and rejected differ by sign and color. */
 function EndState({ row, me }: Pick<InboxRowProps, "row" | "me">) {

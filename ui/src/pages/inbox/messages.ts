@@ -82,8 +82,8 @@ export const timeAgo = (seconds: number, span: string) => (seconds < 1 ? "now" :
 export const expiresAt = (time: string) => `Expires ${time}`;
 export const votesOf = (have: number, need: number) => `${have} of ${need}`;
 export const findingsToCheck = (alarms: number) => `${alarms} to check`;
-export const assignedToYou = "Assigned to you";
-export const assignedTo = (person: string) => `Assigned to ${person}`;
+export const claimedByYou = "Claimed by you";
+export const claimedBy = (person: string) => `Claimed by ${person}`;
 export const byPerson = (person: string) => ` by ${person}`;
 
 // KeyHelp
