@@ -169,14 +169,17 @@ function ArrayTemplate({
 
 /** The widths of a table's columns, by what they hold. */
 function templateOf({ items }: FormPlan): string {
-  const weights = Object.values(items?.properties ?? {}).map(({ $id, format }) =>
-    format === "date-time" ? DATE_TIME_WEIGHT : (WEIGHTS[$id ?? ""] ?? 1),
-  );
-  return weights.map((weight) => `minmax(0, ${weight}fr)`).join(" ");
+  return Object.values(items?.properties ?? {})
+    .map(({ $id, format }) => TIME_COLUMNS[format ?? ""] ?? `minmax(0, ${WEIGHTS[$id ?? ""] ?? 1}fr)`)
+    .join(" ");
 }
 
-const DATE_TIME_WEIGHT = 2;
-const WEIGHTS: Record<string, number> = { Flag: 0.8, Number: 0.8, Text: 1.4 };
+/** The browser's own fields do not shrink: narrower ones would lie over the next column. */
+const TIME_COLUMNS: Record<string, string> = {
+  "date-time": "minmax(264px, 2fr)",
+  date: "minmax(136px, 1fr)",
+};
+const WEIGHTS: Record<string, number> = { Flag: 0.8, Number: 1, Text: 1.4 };
 
 function ArrayItemTemplate({ children, buttonsProps, schema }: ArrayFieldItemTemplateProps) {
   const { fieldPathId, hasRemove, hasMoveUp, hasMoveDown, onRemoveItem, onMoveUpItem, onMoveDownItem } =

@@ -22,6 +22,19 @@ describe("the form", () => {
     ]);
   });
 
+  it("shows objects in a line each only if their fields have room", () => {
+    const list = (times: number) => {
+      const cells = Array.from({ length: times }, (_, n) => [
+        `at${n}`,
+        { type: "string", format: "date-time" },
+      ]);
+      const items = object({ name: { type: "string" }, ...Object.fromEntries(cells) });
+      return makeFormPlan(object({ rows: { type: "array", items } }), [{ rows: [{ name: "a" }] }]).properties;
+    };
+    expect(list(1)?.rows?.isTable).toBe(true);
+    expect(list(2)?.rows?.isTable).toBe(false);
+  });
+
   it("has a field type for every kind of value", () => {
     const schema = object(
       {

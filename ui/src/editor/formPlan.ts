@@ -207,13 +207,13 @@ function textPlan(
   return leaf("Text", { format, long, maxLength, width: long ? "full" : "half" });
 }
 
-/** Up to six plain values in a line. */
+/** Up to six plain values in a line; a date with its time takes the room of three. */
 function fitsTable({ properties, forms }: FormPlan): boolean {
   const cells = Object.values(properties ?? {});
   return (
     !forms &&
     cells.length > 0 &&
-    cells.length <= MAX_COLUMNS &&
+    cells.reduce((sum, { format }) => sum + (format === "date-time" ? 3 : 1), 0) <= MAX_COLUMNS &&
     cells.every(({ $id, long, forms }) => $id !== undefined && $id !== "AsJson" && !long && !forms)
   );
 }
