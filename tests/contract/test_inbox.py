@@ -22,6 +22,7 @@ from interlock.core.errors import (
     Misconfigured,
 )
 from interlock.core.grant import Grant
+from interlock.core.ledger.event import Stored
 from interlock.core.outcome import Finished, Proceed
 from interlock.core.policy.policy import People
 from tests.databases import Database
@@ -378,3 +379,24 @@ async def test_what_a_late_decision_is_told_is_stored_after_many_refusals_too(da
         assert raised.value.ids["status"] == "approved"
         assert await status(services, approval_id) == "approved"
         assert (await event_kinds(services)).count("decision_refused") == MAX_REFUSALS
+
+
+async def test_an_edit_that_another_overtakes_is_told_of_it_after_many_refusals_too(
+    services: AppServices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    approval_id = await propose_pending(services)
+    shown = (await services.store.get("default", approval_id)).approval
+    for _ in range(MAX_REFUSALS + 1):
+        with pytest.raises(DigestMismatch):
+            await services.inbox.decide("default", approval_id, Approve(Acknowledgement("0" * 64)), BOB)
+    read, seen = services.store.get, Acknowledgement(shown.args_sha256)
+
+    async def read_and_be_overtaken(workspace: str, wanted: str) -> Stored:
+        monkeypatch.setattr(services.store, "get", read)
+        stored = await read(workspace, wanted)
+        await services.inbox.decide("default", approval_id, Edit({"path": "/eve"}, seen), EVE)
+        return stored
+
+    monkeypatch.setattr(services.store, "get", read_and_be_overtaken)
+    with pytest.raises(AlreadyDecided):
+        await services.inbox.decide("default", approval_id, Edit({"path": "/bob"}, seen), BOB)

@@ -1,5 +1,6 @@
 """SQLite alone: file errors and file permissions."""
 
+import asyncio
 import os
 import sqlite3
 from collections.abc import Callable
@@ -114,3 +115,19 @@ async def test_nothing_private_is_left_readable_by_others(services: AppServices,
     await propose_pending(services)
     for name in ("interlock.db", "interlock.db.lock"):
         assert os.stat(tmp_path / name).st_mode & 0o077 == 0, name
+
+
+async def test_a_large_batch_writes_its_log_and_nothing_else(services: AppServices, tmp_path: Path) -> None:
+    """To take back one statement SQLite copies the pages that it changes, for many rows into a temporary file."""
+    log = tmp_path / "interlock.db-wal"
+    ids = await asyncio.gather(*(propose_pending(services, n) for n in range(200)))
+    begun = _bytes_written() - log.stat().st_size
+    await asyncio.gather(*(approve(services, approval_id) for approval_id in ids))
+    await asyncio.gather(*(propose_pending(services, n) for n in range(200, 400)))
+    assert _bytes_written() - log.stat().st_size - begun < 64 * 1024
+
+
+def _bytes_written() -> int:
+    """By this process, whatever the file."""
+    lines = Path("/proc/self/io").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("wchar")).split()[1])

@@ -1,10 +1,11 @@
 """A server that is started over a database with very many pending approvals. Run as a program of its own:
 
-    python -m tests.faults.http_restart [--database sqlite|postgresql] [--pending N] [--times N] [--within SECONDS]
+    python -m tests.faults.http_restart [--database sqlite|postgresql] [--pending N] [--times N]
 
 The rows are made by the database itself. Measured is the time from the start of the process to the first `/readyz` that
 is 200 and the first page of what is pending, each time after a SIGKILL; and how much is read meanwhile, which must not
-grow with the database: bytes of the file, or rows of PostgreSQL. Prints one JSON line.
+grow with the database: bytes of the file, or rows of PostgreSQL. The times are reported and judge nothing: they also
+tell what else the machine does. Prints one JSON line.
 """
 
 from __future__ import annotations
@@ -29,7 +30,6 @@ from tests.interlock_server import create_keys, run_server
 from tests.postgres import Server
 from tests.support import propose_pending
 
-READY_WITHIN = 3.0  # seconds
 PAGE = 50
 MORE = {"sqlite": 4 << 20, "postgresql": 2_000}  # bytes or rows that a start may read more than over one approval
 NOTICED = "when there was one"  # how much more was read
@@ -40,7 +40,6 @@ def main() -> None:
     parser.add_argument("--database", choices=["sqlite", "postgresql"], default="sqlite")
     parser.add_argument("--pending", type=int, default=1_000_000)
     parser.add_argument("--times", type=int, default=3)
-    parser.add_argument("--within", type=float, default=READY_WITHIN)
     parser.add_argument("--broken", choices=["counts-all"], default="")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, open_database(options.database, Path(folder)) as (database, server):
@@ -124,16 +123,14 @@ def run(setup: RestartSetup, options: argparse.Namespace) -> dict[str, Any]:
     small = setup.live()
     setup.fill(options.pending)
     lives = [setup.live() for _ in range(options.times)]
-    wrong = [f"ready after {each.ready:.1f} s" for each in lives if each.ready > options.within]
-    wrong += [f"the first page after {each.page:.1f} s" for each in lives if each.page > options.within]
-    wrong += [f"{each.items} items on the first page" for each in lives if each.items != PAGE]
+    wrong = [f"{each.items} items on the first page" for each in lives if each.items != PAGE]
     most = small.read + MORE[options.database]
     wrong += [f"read {each.read:,}, and {small.read:,} when there was one" for each in lives if each.read > most]
     return {
         "suite": "http-restart",
         "database": options.database,
         "operations": len(lives),
-        "succeeded": sum(1 for each in lives if each.page <= options.within and each.items == PAGE),
+        "succeeded": sum(1 for each in lives if each.items == PAGE),
         "faults": len(lives),
         "wrong": wrong,
         "seconds": round(time.monotonic() - began, 1),

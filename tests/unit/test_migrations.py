@@ -26,6 +26,7 @@ MADE = {
         "ffcde0779f7fad7d",  # 0017 owner terms
         "0b72b756eae62ac5",  # 0018 preview versions
         "3342b72dd3bc26f6",  # 0019 agent index
+        "afd1bed3ab5633e6",  # 0020 rollback triggers
     ],
     "postgres": [
         "5a591e8f3eb0fa6c",  # 0001 approvals

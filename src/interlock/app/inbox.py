@@ -154,7 +154,7 @@ class Inbox:
         self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer
     ) -> Change[Approval]:
         stored = await self._store.get(workspace, approval_id)
-        prepare = await self._prepare_decision(workspace, approval_id, decision)
+        prepare = await self._prepare_decision(workspace, approval_id, decision, stored)
         prepared = prepare(stored.approval)
         moment = Moment(self._clock(), is_clock_behind=False)
         approval = self.in_force.defer_approval(stored.approval, moment.now)
@@ -343,13 +343,18 @@ class Inbox:
         except Error as error:
             return error
 
-    async def _prepare_decision(self, workspace: str, approval_id: str, decision: Decision) -> PreparedDecision:
-        """Prepare before the transaction: a checked edit or answer, or whether the current policy denies the call."""
+    async def _prepare_decision(
+        self, workspace: str, approval_id: str, decision: Decision, stored: Stored | None = None
+    ) -> PreparedDecision:
+        """Prepare before the transaction: a checked edit or answer, or whether the current policy denies the call.
+
+        `stored` is the approval, if the caller has read it: what is prepared must be of the same version.
+        """
         match decision:
             case Approve():
                 return (await self.in_force.recheck(workspace, approval_id)).reviewer_error
             case Edit() | Respond():
-                prepared = await self._prepare(await self._store.get(workspace, approval_id), decision)
+                prepared = await self._prepare(stored or await self._store.get(workspace, approval_id), decision)
                 return lambda _: prepared
             case _:
                 return lambda _: None

@@ -69,7 +69,7 @@ class SqliteDatabase:
         self.interned = Interned()
         self.full_text_index: FullTextIndex = Fts5Index()
         self.watch_registry = WatchRegistry()
-        self._queries = load_queries()
+        self._queries = load_sqlite_queries()
         self._new_connection: NewConnection = partial(connect, path)
         self._readers = ReaderPool(self._new_connection)
         self._read_counter = ReadCounter(clock)
@@ -377,6 +377,25 @@ class ReaderPool:
         self._local.reader = reader = (connection, threading.Lock())
         self._all.append(reader)
         return reader
+
+
+# Writes of a table whose triggers may refuse them.
+GUARDED_WRITES = ("insert_approval", "update_approval", "advance_approval", "erase_approval", "snooze_approval")
+
+
+def load_sqlite_queries() -> dict[str, str]:
+    """Return the queries; a guarded write that fails rolls back the transaction, as the triggers do.
+
+    Every error of a batch rolls it back anyway. To take back one statement alone, SQLite would copy each page before
+    the statement changes it, and write the copies of a large batch to a temporary file.
+    """
+    queries = load_queries()
+    return queries | {name: _or_rollback(queries[name]) for name in GUARDED_WRITES}
+
+
+def _or_rollback(write: str) -> str:
+    verb, rest = write.lstrip().split(maxsplit=1)
+    return f"{verb} or rollback {rest}"
 
 
 class _CachedStatements:
