@@ -99,6 +99,18 @@ def test_postgresql_plans_are_right_before_the_first_statistics(postgres_url: st
     assert wrong == {}
 
 
+@pytest.mark.parametrize("name", ["agent_calls", "outcomes_of_agent", "call_times_of_agent", "newest_agents"])
+def test_postgresql_finds_the_calls_of_an_agent_by_an_index_of_calls_with_one(name: str, postgres_url: str) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        migrate(connection)
+        for setting, value in READER_SETTINGS.items():
+            connection.execute("select set_config(%s, %s, false)", (setting, value))
+        plan = query_plan(connection, "looked_up", Statements(load_queries(), column_types(connection)).single[name])
+    scans = [line for line in plan.splitlines() if " on approvals" in line and "approvals_newest" not in line]
+    assert scans
+    assert [line for line in scans if "approvals_by_agent" not in line] == []
+
+
 def write_statements(statements: Statements) -> list[tuple[str, str]]:
     found = []
     for name, made in statements.bulk_writes.items():

@@ -317,7 +317,7 @@ select 1 from key_agents where workspace = ? and agent in (?, '*') and key_id = 
 
 -- name: pending_of_owner
 select count(*) from (
-    select 1 from approvals where workspace = ? and owner = ? and status = 'pending' limit ?
+    select 1 from approvals where workspace = ? and owner = ? and owner <> '' and status = 'pending' limit ?
 ) as counted
 
 -- name: open_approvals
@@ -972,39 +972,42 @@ where n > 0 order by n desc, tool limit 100
 
 -- name: newest_agents
 with recursive named (agent) as (
-    select min(agent) from approvals where workspace = ?
+    select min(agent) from approvals where workspace = ? and agent <> ''
     union all
-    select (select min(a.agent) from approvals a where a.workspace = ? and a.agent > named.agent)
+    select (select min(a.agent) from approvals a where a.workspace = ? and a.agent > named.agent and a.agent <> '')
     from named where named.agent is not null
 )
 select agent, max(last_at) from (
     select named.agent, (
-        select a.created_at from approvals a where a.workspace = ? and a.agent = named.agent
-        order by a.created_at desc limit 1
+        select a.created_at from approvals a
+        where a.workspace = ? and a.agent = named.agent and a.agent <> '' order by a.created_at desc limit 1
     ) as last_at
     from (select agent from named where agent is not null limit 10001) as named
     union all
     select agent, created_at from (
         select agent, created_at from approvals where workspace = ? order by created_at desc, id desc limit 10000
     ) as recent
+    where agent <> ''
 ) as seen
 group by agent order by 2 desc, agent limit 10001
 
 -- name: agent_calls
 with named (agent) as (values (cast(? as text)))
 select named.agent, (
-    select a.created_at from approvals a where a.workspace = ? and a.agent = named.agent
-    order by a.created_at desc limit 1
+    select a.created_at from approvals a
+    where a.workspace = ? and a.agent = named.agent and a.agent <> '' order by a.created_at desc limit 1
 ), (
-    select a.id from approvals a where a.workspace = ? and a.agent = named.agent order by a.created_at desc limit 1
+    select a.id from approvals a
+    where a.workspace = ? and a.agent = named.agent and a.agent <> '' order by a.created_at desc limit 1
 ), (
     select count(*) from (
-        select 1 from approvals a where a.workspace = ? and a.agent = named.agent and a.created_at >= ? limit 1001
+        select 1 from approvals a
+        where a.workspace = ? and a.agent = named.agent and a.agent <> '' and a.created_at >= ? limit 1001
     ) as counted
 ), (
     select recent.id from (
-        select a.id, a.owner, a.created_at from approvals a where a.workspace = ? and a.agent = named.agent
-        order by a.created_at desc limit 100
+        select a.id, a.owner, a.created_at from approvals a
+        where a.workspace = ? and a.agent = named.agent and a.agent <> '' order by a.created_at desc limit 100
     ) as recent
     where recent.owner = 'agent:' || replace(replace(named.agent, '\', '\\'), '|', '\|')
     order by recent.created_at desc limit 1
@@ -1032,13 +1035,14 @@ from (
         when decision like '%"kind":"approve"%' then 'approved'
         else status
     end as outcome
-    from approvals where workspace = ? and agent = ? and created_at >= ? order by created_at desc limit 10001
+    from approvals where workspace = ? and agent = ? and agent <> '' and created_at >= ?
+    order by created_at desc limit 10001
 ) as recent
 group by 1, 2, 3 order by 1, 2, 3
 
 -- name: call_times_of_agent
-select (select min(created_at) from approvals where workspace = ? and agent = ?),
-    (select max(created_at) from approvals where workspace = ? and agent = ?)
+select (select min(created_at) from approvals where workspace = ? and agent = ? and agent <> ''),
+    (select max(created_at) from approvals where workspace = ? and agent = ? and agent <> '')
 
 -- name: unrouted
 select h.workspace, coalesce(m.seq, -1), h.seq

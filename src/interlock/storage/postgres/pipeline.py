@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
+from types import NoneType
 from typing import Any, cast
 
 import psycopg
@@ -255,6 +256,10 @@ def array_literal(values: Sequence[object]) -> str:
         return '{"' + joined.replace("\0", '","') + '"}'
     if kinds == {int}:
         return "{" + ",".join(map(str, values)) + "}"
+    if kinds == {NoneType}:
+        return "{" + ",".join(["null"] * len(values)) + "}"
+    if kinds == {bytes}:
+        return '{"\\\\x' + '","\\\\x'.join([value.hex() for value in cast(Sequence[bytes], values)]) + '"}'
     return "{" + ",".join([_array_element(value) for value in values]) + "}"
 
 

@@ -203,7 +203,7 @@ class Statistics:
     async def newest_agents(self, workspace: str) -> Mapping[str, int]:
         """Return when each agent made its newest recorded call, newest first, of at most 10,001 agents.
 
-        A call without an agent counts as of "". Of more agents, those of the newest calls are among them, and others
+        Calls without an agent's name are left out. Of more agents, those of the newest calls are among them, and others
         by name.
         """
         return {str(row[0]): int(row[1]) for row in await self._fetch("newest_agents", *[workspace] * 4)}
