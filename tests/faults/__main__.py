@@ -296,10 +296,14 @@ SUITES = [
             ("--database", database, "--kills", 80),
             {
                 name: RedControl(
-                    ("--database", database, "--kills", kills, "--patience", "60", "--broken", name),
+                    ("--database", database, "--kills", kills, "--patience", patience, "--broken", name),
                     deliveries.NOTICED[name],
                 )
-                for name, kills in (("recorded-first", "2"), ("new-ids", "4"), ("unclaimed", "1"))
+                for name, kills, patience in (
+                    ("recorded-first", "2", "60"),
+                    ("new-ids", "4", "60"),
+                    ("unclaimed", "1", "20"),
+                )
             },
         )
         for database in ("sqlite", "postgresql")

@@ -19,7 +19,7 @@ import subprocess
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import cycle, islice
@@ -44,10 +44,10 @@ SHARED = 40  # calls for two workers at once
 AT_ONCE = 8  # messages that may be on their way when a worker dies
 PATIENCE = 90.0  # seconds after which something counts as stuck
 SECRET = f"whsec_{base64.b64encode(bytes(32)).decode()}"
-NOTICED = {  # part of what is reported of each broken worker
+NOTICED: Mapping[str, str | Sequence[str]] = {  # part of what is reported of each broken worker
     "recorded-first": "what was left by the dead was never told",
     "new-ids": "was told with",
-    "unclaimed": "was told twice by two workers",
+    "unclaimed": ("was told twice by two workers", "messages came again after"),
 }
 BOB = Reviewer("bob", "reviewer", teams=frozenset(), via="test")
 

@@ -119,10 +119,16 @@ def use_new_delivery_ids() -> None:
 
 
 def send_without_lease() -> None:
-    """A delivery is sent without a lease, so that others send it too."""
-    claimed, save = deliveries.lease, claiming.save_delivery
+    """A delivery is sent without a lease, and late enough for others to send it too."""
+    claimed, save, send = deliveries.lease, claiming.save_delivery, ChannelQueue._send_or_update
     deliveries.lease = lambda delivery, *rest: replace(claimed(delivery, *rest), fence=delivery.fence)
     claiming.save_delivery = lambda tx, delivery: None if delivery.status == "sending" else save(tx, delivery)  # type: ignore[assignment]
+
+    async def send_late(*given: Any) -> Any:
+        await asyncio.sleep(0.2)
+        return await send(*given)
+
+    ChannelQueue._send_or_update = send_late  # type: ignore[method-assign]
 
 
 CONTROLS: dict[str, Callable[[], None]] = {
