@@ -74,4 +74,4 @@ def freeze_warnings(freeze: Freeze, seen: Iterable[FirstSeenTool]) -> list[str]:
 
 def _require_admin(person: Reviewer) -> None:
     if person.role != ADMIN:
-        raise Forbidden(f"{person.name} may not freeze or unfreeze. Ask an admin of the workspace.")
+        raise Forbidden("Only admins freeze and unfreeze. Ask an admin of the workspace.")

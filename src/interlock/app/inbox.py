@@ -302,7 +302,7 @@ class Inbox:
     ) -> AsyncIterator[ErasureResult]:
         """Erase permanently, in batches; an interrupted erasure can be restarted. Its author is always the reviewer."""
         if reviewer.role != "admin":
-            raise Forbidden(f"{reviewer.name} may not erase anything. Ask an admin of the workspace.")
+            raise Forbidden("Only admins erase content. Ask an admin of the workspace.")
         async for erased in self._store.erase(workspace, replace(erasure, by=reviewer.name), dry_run=dry_run):
             yield erased
 

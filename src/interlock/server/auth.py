@@ -92,7 +92,7 @@ def _refusal(principal: Principal, roles: Collection[str]) -> str:
         return "A key of an agent proposes calls and nothing else. Use a person's key or session."
     if roles == {"agent"}:
         return "This is for agents. Make a key for one: interlock keys create --name NAME --role agent --agent NAME"
-    return f"{principal.name} is {principal.role} here; this needs {' or '.join(sorted(roles))}. Ask an admin."
+    return f"Your role here is {principal.role}; this needs {' or '.join(sorted(roles))}. Ask an admin."
 
 
 def _bearer_token(given: bytes) -> str:

@@ -79,7 +79,7 @@ async def _by_retention(context: CommandContext, options: EraseOptions, person: 
     if options.dry_run:
         raise InvalidRequest("--dry-run requires --approval, --thread or --person.")
     if person.role != "admin":
-        raise Forbidden(f"{person.name} may not erase content. Ask an admin.")
+        raise Forbidden(f"Only admins erase content, and {person.name} is not one. Ask an admin.")
     if retention is None:
         raise InvalidRequest(
             "storage.retention is forever: nothing is erased by age. Set it, for example to retention: 30d."

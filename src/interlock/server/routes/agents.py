@@ -422,15 +422,11 @@ async def _check_permission(
 
 def _check_reviewer(principal: Principal, before: AgentSettings, after: AgentSettings) -> None:
     if replace(after, tool_approvals=before.tool_approvals) != before:
-        raise Forbidden(
-            f"{principal.name} is {principal.role} here: only admins change more than tool_approvals. Ask an admin."
-        )
+        raise Forbidden("Only admins change more than tool_approvals. Ask an admin.")
 
 
 def _may_not_disable(principal: Principal, tool: str) -> Forbidden:
-    message = (
-        f"{principal.name} may not approve every call of {escape_invisible(tool)}, so cannot switch its question off."
-    )
+    message = f"You may not approve every call of {escape_invisible(tool)}, so you cannot switch its question off."
     return Forbidden(f"{message} Ask an admin.", tool=tool)
 
 
