@@ -21,7 +21,7 @@ What would break it: rows locked before heads (deadlocks), or a cache that survi
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -154,7 +154,7 @@ class BatchRunner:
         transaction = Transaction(cached_session, now, self._interned, self._cache)
         results = [run_item(item, transaction) for item in batch]
         write_counts(counts, transaction)
-        before = min([now + MAX_CLOCK_LAG, *(deadline for deadline in self._deadlines(batch) if deadline > now)])
+        before = self._next_deadline(batch, now, now + MAX_CLOCK_LAG)
         session.begin(self._connection)
         names, seqs, links = (array_literal(column) for column in zip(*(head[:3] for head in heads), strict=True))
         locked = session.send(_LOCK_IF_UNCHANGED, (names, names, seqs, links, names, now, before))
@@ -185,20 +185,17 @@ class BatchRunner:
             return key in self._cache.users
         return name == "stored" and key in self._cache.approvals and key in self._cache.payloads
 
-    def _deadlines(self, batch: list[BatchItem]) -> Iterator[int]:
-        """Yield the deadlines after which a step would have had another result."""
+    def _next_deadline(self, batch: list[BatchItem], now: int, latest: int) -> int:
+        """Return the time after `now` from which on a step would have had another result, at most `latest`."""
         for read in _distinct_reads(batch):
             if read[0] in ("freezes", "policy_revision", "user"):
                 continue
             approval = self._cache.approvals[read[1], read[2]]
-            for deadline in (
-                approval.deadlines.expires_at,
-                approval.deadlines.start_by,
-                approval.lease.until,
-                approval.deadlines.release_at,
-            ):
-                if deadline is not None:
-                    yield deadline
+            expires_at, release_at, start_by, *_ = approval.deadlines
+            for deadline in (expires_at, start_by, approval.lease.until, release_at):
+                if deadline is not None and now < deadline < latest:
+                    latest = deadline
+        return latest
 
     # Two round trips
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
+from operator import itemgetter
 from types import NoneType
 from typing import Any, cast
 
@@ -192,10 +193,14 @@ class BulkWrite:
         """Split the values into rounds, since a statement can touch a row only once."""
         if len(values) == 1 or not self.key:
             return [values]
-        rounds: list[dict[tuple[object, ...], tuple[object, ...]]] = [{}]
-        times: dict[tuple[object, ...], int] = {}
+        key_of = itemgetter(*self.key)
+        rows = {key_of(row): row for row in values}
+        if len(rows) == len(values):  # the usual case
+            return [[rows[key] for key in sorted(rows)]]
+        rounds: list[dict[Any, tuple[object, ...]]] = [{}]
+        times: dict[Any, int] = {}
         for row in values:
-            key = tuple(row[place] for place in self.key)
+            key = key_of(row)
             number = times[key] = times.get(key, -1) + 1
             if number == len(rounds):
                 rounds.append({})
