@@ -10,8 +10,9 @@ import pytest
 
 from interlock.cli.commands.login import check_address
 from interlock.cli.review import ReviewOptions, choose_login
-from interlock.cli.user_folder import PAGES, Login, Logins, login_path, read_logins, spell_server, write_logins
+from interlock.cli.user_folder import PAGES, Login, Logins, login_path, read_logins, without_page, write_logins
 from interlock.core.errors import InvalidRequest, Misconfigured
+from interlock.sdk.transport import spell_address
 from interlock.server.static import PAGE_PATHS
 
 HOME, WORK = "https://home.example", "https://work.example"
@@ -191,7 +192,22 @@ def test_the_file_holds_nothing_but_logins() -> None:
     ],
 )
 def test_the_address_of_a_page_stands_for_its_server(given: str, server: str) -> None:
-    assert spell_server(given) == server
+    assert spell_address(without_page(given)) == server
+
+
+def test_a_server_below_the_name_of_a_page_is_found_as_it_is() -> None:
+    outer, inner = login("https://host"), login("https://host/agents/interlock")
+    logins = Logins().add(outer).add(inner)
+    assert logins.find("https://host/agents/interlock") == inner
+    assert logins.find("https://host/inbox?id=1") == outer
+
+
+def test_a_key_of_the_environment_goes_to_the_address_as_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INTERLOCK_KEY", "ilk_1_secret")
+    url = "https://host/agents/interlock"
+    chosen = choose_login(ReviewOptions(url=url))
+    assert chosen is not None
+    assert chosen.url == url
 
 
 def test_every_page_of_the_server_is_known() -> None:

@@ -34,7 +34,7 @@ from interlock.cli.context import (
     common_option,
     open_database,
 )
-from interlock.cli.user_folder import Login, read_logins, spell_server
+from interlock.cli.user_folder import Login, read_logins
 from interlock.config.load import agent_key, names_storage, server_url
 from interlock.core.approval.approval import Approval, needs_reviewer
 from interlock.core.call import DEFAULT_WORKSPACE
@@ -46,6 +46,7 @@ from interlock.core.policy.policy import People
 from interlock.core.ports import ApprovalQuery, Watch
 from interlock.presenters.approval import approval_item_json, approval_json, decision_result_json, entry_json
 from interlock.sdk.codec import ANSWER_ERRORS, explain_answer_error, not_understood_error
+from interlock.sdk.transport import spell_address
 
 SLOW_DATABASE_SECONDS = 2.0  # of waiting for the database before a message is shown
 ServerUrl = Annotated[
@@ -333,7 +334,7 @@ def choose_login(options: ReviewOptions) -> Login | None:
     if options.url:
         if options.database or options.config:
             raise InvalidRequest("Give a server with --url, or a database with --database or --config, not both.")
-        return _named_login(spell_server(options.url))
+        return _named_login(options.url)
     return None if options.names_database else read_logins().find()
 
 
@@ -342,8 +343,9 @@ def _named_login(url: str) -> Login:
     login = read_logins().find(url)
     if login is not None:
         return login
+    url = spell_address(url)
     key, key_url = agent_key(), server_url()
-    if not key or (key_url and spell_server(key_url) != url):
+    if not key or (key_url and spell_address(key_url) != url):
         raise Misconfigured(f"You are not logged in to {escape_invisible(url)}. Log in: interlock login {url}")
     return Login(url=url, key=key, key_id="", user="", role="", workspace="", expires_at=0)
 

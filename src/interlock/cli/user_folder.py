@@ -58,7 +58,10 @@ class Logins:
     servers: Mapping[str, Login] = field(default_factory=dict)
 
     def find(self, url: str = "") -> Login | None:
-        return self.servers.get(spell_server(url) if url else self.current)
+        """The login at an address, or at the server whose page this is the address of."""
+        if not url:
+            return self.servers.get(self.current)
+        return self.servers.get(spell_address(url)) or self.servers.get(spell_address(without_page(url)))
 
     def add(self, login: Login) -> Logins:
         return Logins(login.url, {**self.without(login.url).servers, login.url: login})
@@ -69,13 +72,12 @@ class Logins:
         return Logins(self.current if self.current in left else next(reversed(left), ""), left)
 
 
-def spell_server(url: str) -> str:
-    """The address of a server as browsers spell it, given that or the address of one of its pages."""
-    return spell_address(without_page(url))
-
-
 def without_page(url: str) -> str:
-    """The server's part of a page's address; an address with a fragment, such as a sign-in link, is left as it is."""
+    """The server's part of a page's address; an address with a fragment, such as a sign-in link, is left as it is.
+
+    This is a guess: a server may be below a path that begins as a page does. No secret is sent to what it gives before
+    a server answered there.
+    """
     try:
         parts = urlsplit(url)
     except ValueError:

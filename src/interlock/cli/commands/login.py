@@ -73,9 +73,12 @@ class LoginOptions:
 
 async def login(options: ServerOptions, url: str, given: LoginOptions) -> None:
     """Ask for the proof only after the address and the file were checked."""
-    address, logins = check_address(url, insecure=given.insecure), read_logins()
+    url = without_page(url) if "?" in url else url  # no server's address has a query
+    check_address(url, insecure=given.insecure)
+    logins = read_logins()
     if given.expires == "never":
         raise InvalidRequest("A login expires: give a duration such as --expires 30d.")
+    address = await _find_server(url, insecure=given.insecure)
     request = LoginRequest(
         url=address.url,
         workspace=options.workspace,
@@ -84,7 +87,6 @@ async def login(options: ServerOptions, url: str, given: LoginOptions) -> None:
         expires=given.expires,
         insecure=given.insecure,
     )
-    await _check_path(address)
     write_logins(logins)  # before a key is made that could not be stored
     made = await log_in(request, _ask_for_proof(given))
     logins = read_logins()  # another login may have been added while the person typed
@@ -240,30 +242,38 @@ SignInProof = PasswordProof | LinkProof | KeyProof
 
 
 def check_address(url: str, *, insecure: bool) -> ServerAddress:
-    """Check the address before anything secret is asked for, and spell it as browsers spell an origin.
-
-    It may be the address of a page, as copied from a browser.
-    """
-    address = parse_server_address(without_page(url), NO_KEY, insecure=insecure, to_allow_http="give --insecure")
+    """Check the address before anything secret is asked for, and spell it as browsers spell an origin."""
+    address = parse_server_address(url, NO_KEY, insecure=insecure, to_allow_http="give --insecure")
     return ServerAddress(spell_address(address.url), NO_KEY, address.is_local)
 
 
-async def _check_path(address: ServerAddress) -> None:
-    """Before a password is asked for, check that a server is where a path leads."""
+async def _find_server(url: str, *, insecure: bool) -> ServerAddress:
+    """Before anything secret is asked for, check that a server is where a path leads; a page may be named instead."""
+    address = check_address(url, insecure=insecure)
+    if not urlsplit(address.url).path or await _is_server(address):
+        return address
+    server = check_address(without_page(url), insecure=insecure)
+    if server.url != address.url and await _is_server(server):
+        return server
     parts = urlsplit(address.url)
-    if not parts.path:
-        return
+    top = f"{parts.scheme}://{parts.netloc}"
+    raise Misconfigured(f"There is no Interlock server at {address.url}. If it is at {top}: interlock login {top}")
+
+
+async def _is_server(address: ServerAddress) -> bool:
+    """Whether something there answers as Interlock does; its refusals are raised, since they say what to do."""
     try:
         async with _connection(address) as http:
             await _send(http, "GET", "/api/me")
     except Unauthenticated:
-        return  # it asks for a key
-    except StoreUnavailable:
-        raise
-    except Error:
-        pass
-    top = f"{parts.scheme}://{parts.netloc}"
-    raise Misconfigured(f"There is no Interlock server at {address.url}. If it is at {top}: interlock login {top}")
+        return True  # it asks for a key
+    except (NotFound, NoServer):
+        return False
+    return True
+
+
+class NoServer(Misconfigured):
+    """What answered is not Interlock."""
 
 
 async def log_in(request: LoginRequest, proof: SignInProof) -> Login:
@@ -377,7 +387,7 @@ async def _send(
     if isinstance(found, dict) and response.status_code in (200, 201):
         return found
     if not (isinstance(found, dict) and all(isinstance(found.get(name), str) for name in ("error", "message"))):
-        raise Misconfigured(
+        raise NoServer(
             f"{http.base_url} is not an Interlock server (HTTP {response.status_code}). Check the address and the port."
         )
     raise _with_advice(parse_answer(partial(parse_error, response.status_code), found, str(http.base_url)), path)
