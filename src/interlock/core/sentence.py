@@ -52,7 +52,8 @@ def arguments_sentence(
     title: str, shown: Mapping[str, object], secrets: Set[str] = frozenset(), *, order: Iterable[str] = ()
 ) -> str:
     """List redacted arguments after a title, those of `order` first; `secrets` are the pointers to hidden values."""
-    names = list(dict.fromkeys([*(name for name in order if name in shown), *shown]))
+    first = [name for name in order if name in shown] if len(shown) <= MAX_ARGUMENTS else []  # no order may hide one
+    names = list(dict.fromkeys([*first, *shown]))
     listed = [_argument(name, shown[name], secrets) for name in names[:MAX_ARGUMENTS]]
     more = len(shown) - len(listed)
     listed += [f"and {more} more {'argument' if more == 1 else 'arguments'}"] if more else []
@@ -67,7 +68,8 @@ def argument_order(schema: Mapping[str, object] | None) -> tuple[str, ...]:
     properties, required = (schema or {}).get("properties"), (schema or {}).get("required")
     names = list(properties) if isinstance(properties, Mapping) else []
     if names == sorted(names) and isinstance(required, list):
-        names = [*(name for name in required if name in names), *names]
+        known = set(names)
+        names = [*(name for name in required if isinstance(name, str) and name in known), *names]
     return tuple(dict.fromkeys(names))
 
 
