@@ -147,14 +147,14 @@ class Client:
         """Record the result, or with `error` the failure. Idempotent."""
         body = {"fence": fence, "ok": not error} | ({"error": error} if error else {"result": result})
         response = await self._post(approval_id, "finish", body, failure_note=NOT_FINISHED)
-        return self._parse(partial(codec.parse_approval_status, approval_id), response)
+        return self._parse(partial(codec.parse_approval_status, approval_id), response, NOT_FINISHED)
 
     async def abandon(self, approval_id: str, fence: int) -> RemoteApprovalStatus:
         """Mark the call's effect as unknown: the tool was interrupted."""
         response = await self._post(
             approval_id, "abandon", {"fence": fence}, retry_timeout=BEST_EFFORT_TIMEOUT, failure_note=NOT_FINISHED
         )
-        return self._parse(partial(codec.parse_approval_status, approval_id), response)
+        return self._parse(partial(codec.parse_approval_status, approval_id), response, NOT_FINISHED)
 
     async def cancel(self, approval_id: str, reason: str = "") -> RemoteApprovalStatus:
         response = await self._post(
@@ -254,7 +254,8 @@ class Client:
             response = await self._transport.post("/api/runs", body)
         except NotFound:
             raise self._version_mismatch("older") from None
-        if response.get("api") != API_VERSION:
+        api = response.get("api")
+        if isinstance(api, int) and api != API_VERSION:
             raise self._version_mismatch("newer")
         return self._parse(codec.parse_acquired_run, response)
 

@@ -87,34 +87,44 @@ def parse_outcome(body: ResponseBody) -> Outcome:
     approval_id, sha256 = body.get("approval_id", ""), body.get("args_sha256", "")
     match body["outcome"]:
         case "proceed":
-            return Proceed(canonical(body["args"]), approval_id, sha256)
+            return Proceed(canonical(_field(body, "args", dict)), approval_id, sha256)
         case "waiting":
             until = body.get("until")
             moment = None if until is None else parse_rfc3339(until)
             return Waiting(
                 approval_id,
-                body["status"],
+                _field(body, "status", str),
                 until=moment,
                 args_sha256=sha256,
                 questions=tuple(map(int, body.get("questions", ()))),
             )
         case "refused":
-            return Refused(body["reason"], body["status"], approval_id, sha256)
+            return Refused(_field(body, "reason", str), _field(body, "status", str), approval_id, sha256)
         case "answered":
             return Answered(body["message"], approval_id, sha256)
         case "finished":
-            return Finished(body["status"], body.get("result"), body.get("error") or "", approval_id, sha256)
+            return Finished(
+                _field(body, "status", str), body.get("result"), body.get("error") or "", approval_id, sha256
+            )
         case other:
             raise ValueError(f"an unknown outcome, {other!r}")
 
 
 def parse_execution(approval_id: str, body: ResponseBody) -> Execution:
     until = parse_rfc3339(body["lease_until"])
-    return Execution(approval_id, body["fence"], canonical(body["args"]), body["idempotency_key"], until)
+    args, key = canonical(_field(body, "args", dict)), _field(body, "idempotency_key", str)
+    return Execution(approval_id, _field(body, "fence", int), args, key, until)
 
 
 def parse_approval_status(approval_id: str, body: ResponseBody) -> RemoteApprovalStatus:
-    return RemoteApprovalStatus(approval_id, body["status"])
+    return RemoteApprovalStatus(approval_id, _field(body, "status", str))
+
+
+def _field(body: ResponseBody, name: str, kind: type[T]) -> T:
+    value = body[name]
+    if type(value) is not kind:
+        raise ValueError(f"{name} is of another type")
+    return value
 
 
 def parse_questions(body: ResponseBody) -> Sequence[Question]:
