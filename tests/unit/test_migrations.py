@@ -48,7 +48,7 @@ MADE = {
         "ffcde0779f7fad7d",  # 0017 owner terms
         "0b72b756eae62ac5",  # 0018 preview versions
         "3342b72dd3bc26f6",  # 0019 agent index
-        "e2b6741613864260",  # 0020 fewer index entries
+        "c2178518c9d73c88",  # 0020 fewer index entries
     ],
 }
 

@@ -14,7 +14,7 @@ import asyncio
 import re
 import sqlite3
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources import files
@@ -105,7 +105,8 @@ def _apply(connection: Any, migration: Migration, now: int) -> str:
         connection.execute("insert into migrations values (?, ?, ?, ?, ?)", migration.row_values(now))
         connection.execute("commit")
     except BaseException:
-        connection.execute("rollback")
+        with suppress(sqlite3.Error):  # the failed statement may have ended the transaction already
+            connection.execute("rollback")
         raise
     return migration.name
 

@@ -317,7 +317,7 @@ select 1 from key_agents where workspace = ? and agent in (?, '*') and key_id = 
 
 -- name: pending_of_owner
 select count(*) from (
-    select 1 from approvals where workspace = ? and owner = ? and owner <> '' and status = 'pending' limit ?
+    select 1 from approvals where workspace = ? and owner = ? and status = 'pending' limit ?
 ) as counted
 
 -- name: open_approvals
