@@ -139,7 +139,8 @@ async def list_activity(state: StateDep, principal: PrincipalDep, days: Days = C
     calls = {each.agent: each for each in await statistics.agent_calls(workspace, since, [*own_names, *listed])}
     all_denied = sum(each.n for each in denied.values()) <= MAX_DENIED
     items = []
-    for name in (*(name for name in own_names if name in {*calls, *denied, *keys}), *listed):
+    active = {*calls, *denied, *keys}
+    for name in (*(name for name in own_names if name in active), *listed):
         own, refused, used = calls.get(name), denied.get(name), _used_at(keys.get(name, ()))
         items.append(
             AgentActivity(
