@@ -120,6 +120,22 @@ def test_an_outcome_that_nobody_knows_runs_nothing() -> None:
     assert f"The answer of {url} was not understood (ValueError: an unknown outcome, 'perhaps'; its" in error.message
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"outcome": "proceed", "args": "evil"},
+        {"outcome": "proceed", "args": None},
+        {"outcome": "refused", "reason": {}, "status": "rejected"},
+        {"outcome": "waiting", "status": 7},
+    ],
+)
+def test_a_field_of_another_type_is_not_understood(answer: dict[str, object]) -> None:
+    with foreign_server(serve_response("200 OK", json.dumps(answer), "content-type: application/json")) as url:
+        error = connection_error(url)
+    assert isinstance(error, Misconfigured)
+    assert "is of another type" in error.message
+
+
 ASKS: dict[str, Callable[[Client], Awaitable[object]]] = {
     "check": lambda client: client.check(CALL),
     "ask": lambda client: client.ask("Why?", run_id="run", call_id="1"),

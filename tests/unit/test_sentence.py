@@ -86,6 +86,16 @@ def test_arguments_are_listed_in_the_order_of_a_trusted_schema(  # R2
     assert call_sentence(claimed, redact_args({**MAIL}, spec)).startswith("Run send_mail: bcc = eve, body = Hi")
 
 
+def test_no_order_hides_an_argument_that_another_shows() -> None:  # R2
+    args = {f"n{n}": "x" for n in range(9)} | {"amount": 1_000_000}
+    said = []
+    for names in (list(args), ["amount", *args]):
+        spec = ToolSpec("pay", schema={"properties": {name: {} for name in names}})
+        said.append(call_sentence(spec, redact_args(args, spec)))
+    assert said[0] == said[1]
+    assert said[0].startswith("Pay: amount = 1000000, n0 = x")
+
+
 def test_the_name_that_an_agent_chose_never_reads_as_words_of_the_server() -> None:  # R2
     spec = ToolSpec("harmless_read", "write", describe=AgentText("Reads."), declared=True)
     assert call_sentence(spec, redact_args({}, spec)) == "Run harmless_read"
