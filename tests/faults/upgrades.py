@@ -35,11 +35,10 @@ create index approvals_colour{n} on approvals (colour{n}) where colour{n} is not
 create table colours{n} (name text primary key);
 insert into colours{n} values ('grey');
 """
-NOTICED = (  # the column that old programs miss, in the errors that SQLite and PostgreSQL tell them
+NOTICED = (  # what old programs are told of the column that they miss, by SQLite and of PostgreSQL
     "no such column: p.preview",
     "payloads has no column named preview",
-    "column p.preview does not exist",
-    'column "preview" of relation "payloads" does not exist',
+    "lacks a table, column or function",
 )
 DROP_COLUMN = "-- since: 3\nalter table payloads rename column preview to previews{n};\n"
 
