@@ -1,4 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
+import { openDrafts } from "../components/draftStorage";
 import { callApi, type Schemas } from "./client";
 
 export type CurrentUser = Schemas["CurrentUser"];
@@ -7,7 +8,11 @@ export type CurrentUser = Schemas["CurrentUser"];
 export function useMe() {
   return useQuery({
     queryKey: ["me"],
-    queryFn: ({ signal }) => callApi("get", "/api/me", { signal }),
+    queryFn: async ({ signal }) => {
+      const me = await callApi("get", "/api/me", { signal });
+      openDrafts(`${me.workspace}/${me.name}`);
+      return me;
+    },
     staleTime: 60_000,
     retry: (count, error) => !("status" in error && error.status === 401) && count < 5,
   });

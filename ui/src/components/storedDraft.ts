@@ -1,16 +1,11 @@
 import { useRef, useState } from "react";
 import { useMe } from "../api/currentUser";
-
-/** What was typed and not sent. "sessionStorage" is that of this tab. */
-type DraftStorage = "sessionStorage" | "localStorage";
-
-const PREFIX = "draft:";
-const MAX_DRAFTS = 20; // of these names, so that the storage does not fill up
+import { DRAFT_PREFIX, loadDraft, storeDraft } from "./draftStorage";
 
 /** Where the draft of a form is stored: another person in the same tab has their own. */
 export function useDraftPlace(form: string): string {
   const me = useMe().data;
-  return `${PREFIX}${me?.workspace ?? ""}:${me?.name ?? ""}:${form}`;
+  return `${DRAFT_PREFIX}${me?.workspace ?? ""}:${me?.name ?? ""}:${form}`;
 }
 
 /** Whether a form that is opened first has something in it. */
@@ -55,30 +50,4 @@ export function useStoredTexts<T extends { [Name in keyof T]: string }>(
     names.some((name) => now[name] !== empty[name]),
   );
   return [texts, (changes) => change((now) => ({ ...now, ...changes }))];
-}
-
-/** Null if there is none, or if it cannot be read. */
-export function loadDraft(place: string, storage: DraftStorage = "sessionStorage"): unknown {
-  try {
-    return JSON.parse(window[storage].getItem(place) ?? "null");
-  } catch {
-    return null;
-  }
-}
-
-/** Null removes it. Without storage a draft lives as long as the page. */
-export function storeDraft(place: string, draft: unknown, storage: DraftStorage = "sessionStorage"): void {
-  try {
-    if (draft === null) return window[storage].removeItem(place);
-    prune(place);
-    window[storage].setItem(place, JSON.stringify(draft));
-  } catch {
-    // there is nothing else to do
-  }
-}
-
-function prune(kept: string): void {
-  const names = Object.keys(sessionStorage).filter((name) => name.startsWith(PREFIX) && name !== kept);
-  for (const name of names.slice(0, Math.max(0, names.length + 1 - MAX_DRAFTS)))
-    sessionStorage.removeItem(name);
 }

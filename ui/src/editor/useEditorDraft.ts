@@ -1,11 +1,10 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import { stringifyJson } from "../api/json";
 import { visibleJson } from "../components/escapeInvisible";
-import { loadDraft, storeDraft } from "../components/storedDraft";
+import { DRAFT_PREFIX, loadDraft, storeDraft } from "../components/draftStorage";
 import { readStrictJson, type JsonFlaw } from "./strictJson";
 import { putValue, sameValue } from "./values";
 
-const PREFIX = "draft:";
 const SAVE_DELAY = 250; // milliseconds without a change
 
 /** The draft: one value with two views, and its text while it is edited as JSON. */
@@ -84,7 +83,7 @@ export function draftText(draft: EditorDraft): string {
 }
 
 function removeDraft(id: string): void {
-  storeDraft(PREFIX + id, null);
+  storeDraft(DRAFT_PREFIX + id, null);
 }
 
 function newDraft(value: unknown, base: string): EditorDraft {
@@ -100,11 +99,11 @@ function withText(old: EditorDraft, text: string): EditorDraft {
 
 function saveDraft(id: string, draft: EditorDraft, before: unknown): void {
   if (!draft.flaw && sameValue(draft.value, before)) return removeDraft(id);
-  storeDraft(PREFIX + id, { base: draft.base, text: draftText(draft) });
+  storeDraft(DRAFT_PREFIX + id, { base: draft.base, text: draftText(draft) });
 }
 
 function restoreDraft(id: string, before: unknown): EditorDraft | null {
-  const { base, text } = (loadDraft(PREFIX + id) ?? {}) as { base?: unknown; text?: unknown };
+  const { base, text } = (loadDraft(DRAFT_PREFIX + id) ?? {}) as { base?: unknown; text?: unknown };
   if (typeof base !== "string" || typeof text !== "string") return null;
   const draft = withText(newDraft(before, base), text);
   if (draft.flaw || !sameValue(draft.value, before)) return draft;

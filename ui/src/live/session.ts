@@ -2,6 +2,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef } from "react";
 import { ApiError, callApi } from "../api/client";
 import { useMe, type CurrentUser } from "../api/currentUser";
+import { closeDrafts } from "../components/draftStorage";
 import { live, useLiveState } from "./live";
 
 /** Messages between the tabs of a browser about its session. */
@@ -13,6 +14,12 @@ const channel = new BroadcastChannel("interlock-account");
 export async function signOut(scope: "here" | "everywhere"): Promise<void> {
   await callApi("delete", scope === "here" ? "/api/session" : "/api/sessions").catch(ignoreSignedOut);
   channel.postMessage({ left: true } satisfies SessionMessage);
+  leavePage();
+}
+
+/** The next person in this tab does not read what was typed in it. */
+function leavePage(): void {
+  closeDrafts();
   location.assign("/signin");
 }
 
@@ -38,7 +45,7 @@ export function useSessionSync(me: CurrentUser): void {
   }, [error]);
   useEffect(() => {
     const onMessage = ({ data }: MessageEvent<SessionMessage>) => {
-      if ("left" in data) location.assign("/signin");
+      if ("left" in data) leavePage();
       else if (data.entered !== user || live.state === "signed out")
         void queries.invalidateQueries({ queryKey: ["me"] });
     };

@@ -8,6 +8,7 @@ import type { AgentInfo } from "./queries";
 
 afterEach(() => {
   cleanup();
+  sessionStorage.clear();
   vi.unstubAllGlobals();
 });
 
@@ -38,4 +39,29 @@ it("says as every form does that somebody else changed the agent, and by whom", 
   expect(screen.getByRole("alert").textContent).toContain("Version 3 is by bob. Your changes are kept.");
   fireEvent.click(screen.getByRole("button", { name: "Apply my changes to the current version" }));
   expect(screen.queryByText("Somebody else changed this")).toBeNull();
+});
+
+const PLACE = "draft:::agent:agent clerk"; // nobody is signed in here
+const { base: _base, ...settings } = draftOf(before);
+const mine = { ...settings, instructions: "Use many words." };
+
+it.each([
+  ["is whole", before, "Use many words."],
+  ["has an empty base", {}, "Use few words."],
+  ["has no base", null, "Use few words."],
+  ["has a list as base", [], "Use few words."],
+  ["has a base without limits", { ...before, limits: null }, "Use few words."],
+  ["has a base without stored fields", { ...before, stored: undefined }, "Use few words."],
+  ["has a base with other tools", { ...before, tools: "cms" }, "Use few words."],
+])("shows a stored draft only if that can be read: it %s", (_, base, shown) => {
+  vi.stubGlobal("fetch", () => new Promise(() => undefined));
+  sessionStorage.setItem(PLACE, JSON.stringify({ ...mine, base }));
+  render(
+    <MantineProvider env="test">
+      <QueryClientProvider client={new QueryClient()}>
+        <AgentEditor agent={before} initial={draftOf(before)} onSaved={vi.fn()} onClose={vi.fn()} />
+      </QueryClientProvider>
+    </MantineProvider>,
+  );
+  expect(screen.getByRole<HTMLTextAreaElement>("textbox", { name: /^Instructions/ }).value).toBe(shown);
 });

@@ -14,7 +14,7 @@ import css from "./Agents.module.css";
 import { DeclaredTools } from "./DeclaredTools";
 import * as messages from "./messages";
 import { MissingModel } from "./MissingModel";
-import { COUNTED_DAYS, useAgents } from "./queries";
+import { COUNTED_DAYS, useAgents, type AgentInfo } from "./queries";
 
 const SEARCH_FROM = 9; // agents: below that the list is seen at once
 
@@ -73,7 +73,7 @@ export default function AgentList() {
       {listed.length > 0 && (
         <Paper withBorder component="ul" className={css.agents} aria-label={messages.agents}>
           {shown.map((agent) => (
-            <Row key={agent.name} agent={agent} />
+            <Row key={agent.name} agent={agent} isAllCounted={!activity.data?.left_out} />
           ))}
           {shown.length === 0 && (
             <Text size="sm" p="md" component="li">
@@ -92,7 +92,14 @@ export default function AgentList() {
   );
 }
 
-function Row({ agent: { name, info, activity } }: { agent: ListedAgent }) {
+function Row({
+  agent: { name, info, activity },
+  isAllCounted,
+}: {
+  agent: ListedAgent;
+  /** Whether no activity is left out: then an agent without one made no calls. */
+  isAllCounted: boolean;
+}) {
   const freeze = findFreeze(useFreezes().data?.items ?? [], name);
   const href = info ? `/agents/${encodeURIComponent(name)}` : `/connect?agent=${encodeURIComponent(name)}`;
   return (
@@ -105,7 +112,7 @@ function Row({ agent: { name, info, activity } }: { agent: ListedAgent }) {
           {name}
         </Anchor>
         <Text size="sm" c="dimmed" component="div">
-          <Facts parts={describeAgent(info !== undefined, activity)} />
+          <Facts parts={describeAgent(info, activity, isAllCounted)} />
         </Text>
       </div>
       <div className={css.marks}>
@@ -126,8 +133,13 @@ function Row({ agent: { name, info, activity } }: { agent: ListedAgent }) {
 }
 
 /** "2 pending · last seen 6 min ago · 384 calls in 30 days" */
-function describeAgent(isKnown: boolean, activity: AgentActivity | undefined): ReactNode[] {
-  if (!activity) return [messages.noCallsYet];
+function describeAgent(
+  info: AgentInfo | undefined,
+  activity: AgentActivity | undefined,
+  isAllCounted: boolean,
+): ReactNode[] {
+  if (!activity)
+    return [isAllCounted || info?.source !== "calls" ? messages.noCallsYet : messages.activityNotCounted];
   const { pending, calls, denied, last_seen_at, complete } = activity;
   const more = complete ? "" : messages.orMoreSuffix;
   return [
@@ -139,7 +151,7 @@ function describeAgent(isKnown: boolean, activity: AgentActivity | undefined): R
     ) : (
       messages.waitingForFirstCall
     ),
-    (isKnown || calls > 0) && messages.callsInLastDays(countText(calls, messages.call), more, COUNTED_DAYS),
+    (info || calls > 0) && messages.callsInLastDays(countText(calls, messages.call), more, COUNTED_DAYS),
     denied > 0 && messages.refusedByPolicyCount(denied),
   ].filter(Boolean);
 }

@@ -107,10 +107,11 @@ export const noAgentWithThisName = "No agent has this in its name.";
 export const frozen = "Frozen";
 export const warning = "warning";
 export const noCallsYet = "No calls yet";
+export const activityNotCounted = "Activity not counted";
 export const agentsLeftOut = (left: number) =>
   left === 1
-    ? "One more agent, known only from its calls, is not listed."
-    : `${left.toLocaleString("en")} more agents, known only from their calls, are not listed.`;
+    ? "The activity of one more agent, known only from its calls, is not counted."
+    : `The activity of ${left.toLocaleString("en")} more agents, known only from their calls, is not counted.`;
 export const orMoreSuffix = " or more";
 export const pendingCount = (pending: number) => `${pending.toLocaleString("en")} pending`;
 export const lastSeen = "last seen";

@@ -29,14 +29,29 @@ export function useAgentDraft(key: string, initial: AgentDraft): AgentDraftState
   };
 }
 
-/** Null if a field is missing, or of another type. */
+const BASE_FIELDS = [
+  "name",
+  "version",
+  "model",
+  "instructions",
+  "tools",
+  "tool_approvals",
+  "agents",
+  "limits",
+  "stored",
+] as const;
+
+/** Null if a field is missing or of another type, also of those that are read of its base. */
 function readAgentDraft(found: unknown, initial: AgentDraft): AgentDraft | null {
-  const draft = { ...(found as Partial<AgentDraft> | null) };
-  const names = Object.keys(initial) as (keyof AgentDraft)[];
-  const isWhole = names.every(
-    (name) =>
-      typeof draft[name] === typeof initial[name] &&
-      Array.isArray(draft[name]) === Array.isArray(initial[name]),
-  );
-  return isWhole ? (draft as AgentDraft) : null;
+  const isWhole =
+    hasFields(found, initial, Object.keys(initial) as (keyof AgentDraft)[]) &&
+    (!initial.base || hasFields((found as AgentDraft).base, initial.base, BASE_FIELDS));
+  return isWhole ? (found as AgentDraft) : null;
 }
+
+function hasFields<T extends object>(found: unknown, example: T, names: readonly (keyof T)[]): boolean {
+  const fields = (found ?? {}) as Partial<T>;
+  return names.every((name) => kindOf(fields[name]) === kindOf(example[name]));
+}
+
+const kindOf = (value: unknown) => (value === null ? "null" : Array.isArray(value) ? "list" : typeof value);

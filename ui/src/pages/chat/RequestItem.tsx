@@ -4,7 +4,7 @@ import { useMe } from "../../api/currentUser";
 import { undoSecondsLeft } from "../../card/clock";
 import { VisibleText } from "../../card/VisibleText";
 import { formatDateTime, useTick } from "../../components/TimeAgo";
-import { namesTool } from "../../components/namesTool";
+import { beginsWithToolName } from "../../components/beginsWithToolName";
 import { useNearScreen } from "../../components/useNearScreen";
 import {
   IconAnswered,
@@ -96,7 +96,7 @@ function DecidedRequest({
         <summary className={css.line}>
           <ToneIcon tone={line.tone} isAnswer={approval.status === "responded"} />
           <b>{line.decision}</b>
-          {!namesTool(approval.card.sentence, approval.tool) && (
+          {!beginsWithToolName(approval.card.sentence, approval.tool) && (
             <span className={css.name}>
               <VisibleText text={approval.card.tool} />
             </span>

@@ -9,7 +9,7 @@ import { isAdmin, useMe } from "../../api/currentUser";
 import { EmptyState, ErrorMessage, Loading } from "../../components/States";
 import { TimeAgo } from "../../components/TimeAgo";
 import { escapeInvisible } from "../../components/escapeInvisible";
-import { namesTool } from "../../components/namesTool";
+import { beginsWithToolName } from "../../components/beginsWithToolName";
 import { endOfDay, startOfDay, useAddressFilters } from "../../components/useAddressFilters";
 import { live } from "../../live/live";
 import css from "./History.module.css";
@@ -176,7 +176,7 @@ function Row({ item, isOpen }: { item: ApprovalItem; isOpen: boolean }) {
         {item.sentence}
       </div>
       <span className={css.small}>
-        {!namesTool(item.sentence, item.tool) && <span>{escapeInvisible(item.tool)}</span>}
+        {!beginsWithToolName(item.sentence, item.tool) && <span>{escapeInvisible(item.tool)}</span>}
         {item.agent && <span>{escapeInvisible(item.agent)}</span>}
         {item.requester && <span>{messages.forRequesterPlain(escapeInvisible(item.requester))}</span>}
         {item.decision && (

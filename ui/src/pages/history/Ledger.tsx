@@ -4,7 +4,7 @@ import { Link } from "wouter";
 import { readApproval, type ApprovalSnapshot } from "../../api/approvals";
 import { callApi } from "../../api/client";
 import { escapeInvisible } from "../../components/escapeInvisible";
-import { namesTool } from "../../components/namesTool";
+import { beginsWithToolName } from "../../components/beginsWithToolName";
 import { EmptyState, ErrorMessage, Loading } from "../../components/States";
 import { endOfDay, startOfDay, useAddressFilters } from "../../components/useAddressFilters";
 import { useNearScreen } from "../../components/useNearScreen";
@@ -137,7 +137,7 @@ function CallLink({ id }: { id: string }) {
       <Anchor component={Link} href={`/history?id=${encodeURIComponent(id)}`} size="sm" underline="always">
         {call.data?.sentence ?? messages.showCall}
       </Anchor>
-      {call.data && !namesTool(call.data.sentence, call.data.tool) && (
+      {call.data && !beginsWithToolName(call.data.sentence, call.data.tool) && (
         <span className={css.tool}>{call.data.tool}</span>
       )}
     </div>

@@ -1,9 +1,15 @@
-import { expect, it } from "vitest";
-import { endLabel, oneLine, riskMark } from "./InboxRow";
+import { MantineProvider } from "@mantine/core";
+import { cleanup, render, screen } from "@testing-library/react";
+import { createElement } from "react";
+import { afterEach, expect, it } from "vitest";
+import type { FeedRow } from "./feed";
+import { endLabel, InboxRow, oneLine, riskMark, type InboxRowProps } from "./InboxRow";
 import { spokenSpan } from "./TimeRing";
 
 const AT = "2027-01-15T08:00:00Z";
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" }).format(new Date(AT));
+
+afterEach(cleanup);
 
 it.each([
   ["approved", "approve", "nina", "approved by nina"],
@@ -45,6 +51,19 @@ it("has a shape for its risk, and one for questions", () => {
     "medium",
   ]);
   expect(shape("low", "read", "request_human_input")).toBe("question");
+});
+
+it.each([
+  ["request_human_input", "Run request_human_input: all = well", "question"],
+  ["request_human_input", "Which account?", "question"],
+  ["pay", "Pay Ann", "pay"],
+  ["pay", "Run pay: to = ann", null],
+])("of %s with the sentence %j has the label %s", (tool, sentence, label) => {
+  const decision = { kind: "approve", by: "nina", at: AT, via: "", reason: "", comment: "" };
+  const row = { id: "a1", tool, sentence, agent: "clerk", status: "approved", decision, created_at: AT };
+  const props = { row: row as unknown as FeedRow, onToggle: null } as unknown as InboxRowProps;
+  render(createElement(MantineProvider, { env: "test" }, createElement(InboxRow, props)));
+  expect(screen.queryByText(/^(question|pay)$/)?.textContent ?? null).toBe(label);
 });
 
 it("says the time left in words", () => {

@@ -3,7 +3,7 @@ import { memo, type MouseEvent } from "react";
 import { splitAtoms } from "../../card/VisibleText";
 import { escapeInvisible } from "../../components/escapeInvisible";
 import { IconAnswered, IconCheck, IconClock, IconClose, IconWarning } from "../../components/icons";
-import { namesTool } from "../../components/namesTool";
+import { beginsWithToolName } from "../../components/beginsWithToolName";
 import { RiskMark, riskLevelOf, type RiskLevel } from "../../components/RiskMark";
 import { formatSpan } from "../../components/TimeAgo";
 import type { FeedRow } from "./feed";
@@ -101,12 +101,13 @@ function Mark({ row, isSelected, onToggle }: Pick<InboxRowProps, "row" | "isSele
   );
 }
 
-/** Tool, if the sentence does not begin with it, agent, requester and age. */
+/** That it is a question, or the tool if the sentence does not begin with it; agent, requester and age. */
 function RowOrigin({ row }: { row: FeedRow }) {
+  const isQuestion = riskMark(row) === "question"; // its sentence is the agent's: that may begin with anything
   return (
     <span className={css.origin}>
-      {!namesTool(row.sentence, row.tool) && (
-        <bdi className={css.tool}>{riskMark(row) === "question" ? messages.question : row.tool}</bdi>
+      {(isQuestion || !beginsWithToolName(row.sentence, row.tool)) && (
+        <bdi className={css.tool}>{isQuestion ? messages.question : row.tool}</bdi>
       )}
       <bdi className={css.name}>{escapeInvisible(row.agent)}</bdi>
       {row.requester && (

@@ -28,6 +28,24 @@ it("comes after the last rule, in the same layout", () => {
   });
 });
 
+it.each(["", "*", "pay, *", "**"])(
+  "comes before the first rule that matches every call: tools %j",
+  (tools) => {
+    const text = "rules:\n- {name: a}\n- {name: all}\n- {name: b}\n- {name: last}";
+    const rules = [rule("a", 2), rule("all", 3, { tools }), rule("b", 4), rule("last", 5, {})];
+    expect(added(text, rules)).toMatchObject({ at: 1, line: 3 });
+    expect(added("rules:\n- {name: all}", [rule("all", 2, { tools })])).toMatchObject({ at: 0, line: 2 });
+  },
+);
+
+it("comes after rules that match some calls only, or decide nothing", () => {
+  const text = "rules:\n- {name: a}\n- {name: b}\n- {name: c}\n- {name: d}";
+  const shadow = { ...rule("d", 5, {}), shadow: true };
+  const rules = [rule("a", 2, { tools: "*", effect: "read" }), rule("b", 3, { when: "x" }), rule("c", 4)];
+  expect(added(text, [...rules, shadow])).toMatchObject({ at: 4, line: 6 });
+  expect(added(text, [...rules, rule("d", 5, { tools: "*_page" })])).toMatchObject({ at: 4, line: 6 });
+});
+
 it("comes before the rules at the end that match every call, and their comments", () => {
   const text = "rules:\n  - {name: a, tools: [pay]}\n  # the others\n  - {name: new rule}\n  - {name: last}";
   const found = added(text, [rule("a", 2), rule("new rule", 4, {}), rule("last", 5, { approvers: "ann" })]);

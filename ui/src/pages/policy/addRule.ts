@@ -10,15 +10,16 @@ interface AddedRule {
 }
 
 /**
- * Adds a rule that asks about one tool, which has yet to be named: before the rules at the end that match every call,
- * where it would never count. Null if the text has to be edited by hand.
+ * Adds a rule that asks about one tool, which has yet to be named: before the first rule that matches every call, after
+ * which it would never count. Null if the text has to be edited by hand.
  */
 export function addRule(text: string, rules: RuleInfo[], ranges: RuleRange[] | null): AddedRule | null {
   const lines = text.split("\n");
   if (!rules.length) return addFirstRule(lines);
   const dash = /^ *(?=- )/.exec(lines[(rules[0]?.line ?? 0) - 1] ?? "");
   if (!ranges || !dash) return null;
-  const place = rules.findLastIndex((rule) => !matchesEveryCall(rule)) + 1;
+  const catchAll = rules.findIndex(matchesEveryCall);
+  const place = catchAll < 0 ? rules.length : catchAll;
   const first = ranges[place]?.first ?? ranges.at(-1)?.end ?? 0;
   return insert(lines, first, 0, ruleLines(dash[0], freeName(rules)), place);
 }
@@ -51,6 +52,10 @@ function freeName(rules: RuleInfo[]): string {
   }
 }
 
-const CONDITIONS = ["tools", "effect", "agents", "users", "teams", "priorities", "when"];
+const CONDITIONS = ["effect", "agents", "users", "teams", "priorities", "when"];
 
-const matchesEveryCall = ({ says, shadow }: RuleInfo) => !shadow && !CONDITIONS.some((name) => says[name]);
+/** A rule in shadow mode decides nothing, so others count after it. */
+const matchesEveryCall = ({ says, shadow }: RuleInfo) =>
+  !shadow && matchesEveryTool(says.tools ?? "") && !CONDITIONS.some((name) => says[name]);
+
+const matchesEveryTool = (tools: string) => !tools || tools.split(", ").some((each) => /^\*+$/.test(each));

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { storeDraft } from "../../components/storedDraft";
+import { storeDraft } from "../../components/draftStorage";
 import { loadPolicyDraft, makePolicyDraft } from "./usePolicyDraft";
 
 const first = { text: "a", version: 1 };

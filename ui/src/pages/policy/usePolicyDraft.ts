@@ -1,6 +1,6 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMe } from "../../api/currentUser";
-import { loadDraft, storeDraft } from "../../components/storedDraft";
+import { loadDraft, storeDraft } from "../../components/draftStorage";
 import type { StoredPolicy } from "./queries";
 
 /** A text that is not in force, its base, and the reason as far as it is typed. */

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { namesTool } from "./namesTool";
+import { beginsWithToolName } from "./beginsWithToolName";
 
 it.each([
   ["Run send_mail: to = ann", "send_mail", true],
@@ -9,5 +9,5 @@ it.each([
   ["Send mail: to = ann", "send_mail", false], // a title: people who write rules need the name
   ["Send Run send_mail: to = ann", "send_mail", false],
 ])("%s names %s: %s", (sentence, tool, isNamed) => {
-  expect(namesTool(sentence, tool)).toBe(isNamed);
+  expect(beginsWithToolName(sentence, tool)).toBe(isNamed);
 });
